@@ -71,8 +71,9 @@ def test_native_functions_refuse_what_they_cannot_make():
 
 
 def test_a_gpu_draws_the_same(raw, cupy):  # noqa: F811
+    pytest.importorskip("ml_dtypes")
     for n in (0, 1, 7, 1000, 20_001):
-        for kind in (fw.int64, fw.int32, fw.float32, fw.float64):
+        for kind in (fw.int64, fw.int32, fw.float32, fw.float64, fw.float16, fw.bfloat16):
             for low, high in ((-3, 9), (0, 1 << 30)):
                 both = [fw.randint(low, high, (n,), dtype=kind, device=d,
                                    generator=fw.Generator(d).manual_seed(n)) for d in ("cpu", "cuda")]
@@ -267,3 +268,37 @@ def test_errors_draw_nothing_and_meta_tensors_neither():
         assert call(fw.ones(3, 2, device="meta")).shape == (3, 2)
         assert call(fw.ones(0, 2)).shape == (0, 2)
     assert fw.get_rng_state().tolist() == state
+
+
+DRAWS = {"poisson": fw.poisson, "gamma": fw._standard_gamma, "dirichlet": fw._sample_dirichlet,
+         "binomial": lambda x: fw.binomial(x, x / 40)}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_examples_of_a_batch(name):
+    call, x = DRAWS[name], fw.full((4, 3), 20.0, dtype=fw.float64)
+    fw.manual_seed(3)
+    whole = call(x)
+    for randomness in ("different", "same"):
+        fw.manual_seed(3)
+        y = fw.vmap(call, randomness=randomness)(x)
+        if randomness == "different":
+            assert y.tolist() == whole.tolist() and len(set(y[:, 0].tolist())) > 1
+        else:
+            assert y.tolist() == whole[:1].expand(4, 3).tolist() or name == "dirichlet"
+            assert len({tuple(row) for row in y.tolist()}) == 1
+    with pytest.raises(RuntimeError, match="drew random numbers"):
+        fw.vmap(call)(x)
+    fw.manual_seed(3)
+    nested = fw.vmap(fw.vmap(call, randomness="different"), randomness="same")(x.reshape(2, 2, 3)).tolist()
+    assert nested[0] == nested[1] and nested[0][0] != nested[0][1]
+
+
+def test_examples_draw_of_what_they_share():
+    y = fw.vmap(lambda i: fw.poisson(fw.full((50,), 20.0)) + 0 * i, randomness="different")(fw.arange(3))
+    assert len({tuple(row) for row in y.tolist()}) == 3
+    a = fw.full((5, 3), 2.0)
+    slopes = fw.vmap(fw.func.grad(lambda a: fw._standard_gamma(a).sum()), randomness="different")(a)
+    assert slopes.shape == (5, 3) and bool((slopes > 0).all())
+    y = fw.vmap(fw.binomial, in_dims=(0, None), randomness="same")(fw.full((2, 3), 20.0), fw.tensor(0.5))
+    assert y[0].tolist() == y[1].tolist()

@@ -63,7 +63,7 @@ class Compiler:
         return text.value.decode(errors="replace")
 
     def log(self, source, arch, *further):
-        """What the compiler says of a source; further options: ASSEMBLED or READ."""
+        """What the compiler says of a source; further options: the source's, ASSEMBLED or READ."""
         program = ctypes.c_void_p()
         self.lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
         # the last is CuPy's
@@ -122,7 +122,8 @@ def test_kernels_of_rooms_compile_without_spills(char, arch, nvrtc):
     for source in device_code.SOURCES:
         if char in source.dtypes:
             text = source.text(char)
-            check(nvrtc.log(device_code.prelude() + text, arch, ASSEMBLED), text.count(KERNEL))
+            log = nvrtc.log(device_code.prelude() + text, arch, *source.options, ASSEMBLED)
+            check(log, text.count(KERNEL))
 
 
 @pytest.mark.parametrize("char", "fdeEl")

@@ -3,6 +3,7 @@
 parameters are tensors (``variates.cu``, the numbers of the CPU), and derivatives of samples (``slopes.cu``).
 """
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from ...backends.replayed import place_of
 from ...device import Device
 from ...dtypes import finfo
 from ...random import Generator, fresh_key, integers_array, uniform_array
-from ...tensor import wrap
 from ..reduce.cuda import sort, topk
 from ..special.numbers import cuda_text
 
@@ -129,7 +129,12 @@ def _key(x: Any, generator: Generator | None) -> np.ndarray:
 
 def lowest(like: Any) -> float:
     """The smallest normal number: where a draw underflows, its logarithm stays finite."""
-    return finfo(wrap(like).dtype).tiny
+    return _lowest(like.dtype)
+
+
+@cache
+def _lowest(dtype: np.dtype) -> float:
+    return finfo(dtype).tiny
 
 
 def gamma(x: Any, *, generator: Generator | None) -> Any:

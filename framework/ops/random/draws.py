@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from ... import _native
+from ...autograd.mode import state
 from ...backends import backend_of, device_flags, move
 from ...device import CPU, Device
 from ...dtypes import as_dtype, promote_types
 from ...errors import ShapeError
-from ...random import Generator, drawn, normal_array, uniform_array
+from ...random import Generator, drawn, generator_of, normal_array, uniform_array
 from ...tensor import Tensor, made
 from ..language.program import native_kernel
 from ..record.args import floating, real_arg, tensor_arg
-from ..record.batched import by_element, known, rowwise
+from ..record.batched import by_element, innermost, known, looped, rowwise
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..record.rounded import widened
@@ -231,13 +232,15 @@ def _same(x: Meta, *others: Meta, **_: Any) -> Meta:
 
 
 def _host(x: Any) -> np.ndarray:
-    return np.asarray(known(move(x, CPU)))
+    return x if type(x) is np.ndarray else np.asarray(known(move(x, CPU)))
 
 
 def _drawn(function: str, plain: Callable, generator: Generator | None, arrays: Sequence,
            *settings: Any) -> Any:
     """What a native function draws by a key of the generator, or ``plain``, which draws the same in NumPy."""
-    device, dtype = backend_of(arrays[0]).device_of(arrays[0]), arrays[0].dtype
+    like = arrays[0]
+    device = CPU if type(like) is np.ndarray else backend_of(like).device_of(like)
+    shape, dtype = like.shape, like.dtype
     wide = np.float64 if dtype.itemsize == 8 else np.float32
     given = [np.ascontiguousarray(_host(a), wide) for a in arrays]
     native = getattr(_native.module, function, None)
@@ -246,9 +249,23 @@ def _drawn(function: str, plain: Callable, generator: Generator | None, arrays: 
         array = NotImplemented if native is None else native(*given, key, *settings)
         if array is NotImplemented:
             array = plain(key, *[a.astype(np.float64) for a in given], *settings).astype(wide)
-        return array.reshape(arrays[0].shape)
-    array = drawn(device, generator, draw) if given[0].size else np.empty(arrays[0].shape, wide)
-    return move(array if array.dtype == dtype else np.asarray(array).astype(dtype), device)
+        return array if array.shape == shape else array.reshape(shape)
+    array = drawn(device, generator, draw) if given[0].size else np.empty(shape, wide)
+    if array.dtype != dtype:
+        array = np.asarray(array).astype(dtype)
+    return array if device is CPU else move(array, device)
+
+
+def _for_examples(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """Of draws: others for each example, or the same for all."""
+    level = state.batches[-1]
+    if level.randomness == "different":
+        return level.outside(lambda: by_element(op, size, arrays, batched, settings))
+    full = innermost(arrays[0])
+    source = settings["generator"] or generator_of(backend_of(full).device_of(full))
+    first = source.get_state()
+    return level.outside(lambda: looped(op, size, arrays, batched, settings, warn=False,
+                                        before=lambda: source.set_state(first)))
 
 
 def _gamma_kernel(xp: Any, x: Any, *, generator: Generator | None) -> Any:
@@ -265,14 +282,17 @@ def _angles_kernel(xp: Any, x: Any, *, generator: Generator | None) -> Any:
 
 
 # around 0, of concentrations x
-angles_op = Op("von_mises", "x", kernel=_angles_kernel, infer=_same, device=cuda.angles)
+angles_op = Op("von_mises", "x", kernel=_angles_kernel, infer=_same, batch=_for_examples,
+               device=cuda.angles)
 slope_of_gamma = Op("_standard_gamma_grad", "x y", kernel=gamma_slope, infer=_same, batch=by_element,
                     vjp="undefined", device=cuda.gamma_slope)
 _dirichlet_slope = Op("_dirichlet_grad", "x y w", kernel=dirichlet_slope, infer=_same, batch=rowwise,
                       vjp="undefined", device=cuda.dirichlet_slope)
-_gamma = Op("_standard_gamma", "x", kernel=_gamma_kernel, infer=_same, jvp="symmetric", device=cuda.gamma,
+_gamma = Op("_standard_gamma", "x", kernel=_gamma_kernel, infer=_same, batch=_for_examples, jvp="symmetric",
+            device=cuda.gamma,
             vjp={"x": lambda g, x, out: g * slope_of_gamma(x, out)})
-_dirichlet = Op("_sample_dirichlet", "x", kernel=_dirichlet_kernel, infer=_same, device=cuda.dirichlet, vjp={
+_dirichlet = Op("_sample_dirichlet", "x", kernel=_dirichlet_kernel, infer=_same, batch=_for_examples,
+                device=cuda.dirichlet, vjp={
     "x": lambda g, x, out: (g - (g * out).sum(-1, keepdims=True)) * _dirichlet_slope(
         out, x, x.sum(-1, keepdims=True))})
 
@@ -335,19 +355,24 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 
 def _poisson(xp: Any, x: Any, *, generator: Generator | None) -> Any:
-    for most, text in zip((np.inf, cuda.MOST_RATE), cuda.RATES):
-        _within(x, 0.0, most, f"poisson: {text}")
+    if not _fits(x, 0.0, cuda.MOST_RATE):
+        for most, text in zip((np.inf, cuda.MOST_RATE), cuda.RATES):
+            _within(x, 0.0, most, f"poisson: {text}")
     return _drawn("poisson_numbers", lambda key, rates, most: variates.poisson(key, rates), generator, (x,),
                   cuda.MOST_RATE)
 
 
+def _fits(x: Any, low: float, high: float, whole: bool = False) -> bool:
+    """Whether a native function found all numbers in [low, high], and whole."""
+    within = getattr(_native.module, "within", None)
+    return within is not None and type(x) is np.ndarray and within(x, low, high, whole) is True
+
+
 def _within(x: Any, low: float, high: float, text: str, whole: bool = False) -> None:
     """ValueError with the first number that is not in [low, high], or is not whole."""
-    numbers = _host(x)
-    within = getattr(_native.module, "within", None)
-    if within is not None and within(numbers, low, high, whole) is True:
+    if _fits(x, low, high, whole):
         return
-    wide = numbers.astype(np.float64)
+    wide = _host(x).astype(np.float64)
     fits = (wide >= low) & (wide <= high)
     if whole:
         fits &= wide == np.floor(wide)
@@ -355,7 +380,7 @@ def _within(x: Any, low: float, high: float, text: str, whole: bool = False) -> 
         raise ValueError(f"{text}, found {float(wide[~fits][0]):g}")
 
 
-poisson_op = Op("poisson", "x", kernel=_poisson, infer=lambda x, **_: x, device=cuda.poisson)
+poisson_op = Op("poisson", "x", kernel=_poisson, infer=_same, batch=_for_examples, device=cuda.poisson)
 
 
 @public()
@@ -377,8 +402,11 @@ def _binomial(xp: Any, count: Any, prob: Any, *, dtype: Any, generator: Generato
     most = float(np.finfo(np.float64).max)
     for x, high, text in zip((count, prob), (most, 1.0), cuda.TRIALS):
         _within(x, 0.0, high, f"binomial: {text}", whole=x is count)
-    both = [a.astype(dtype, copy=False) for a in xp.broadcast_arrays(count, prob)]
+    both = [count, prob]
+    if count.shape != prob.shape:
+        both = list(xp.broadcast_arrays(count, prob))
+    both = [a if a.dtype == dtype else a.astype(dtype) for a in both]
     return _drawn("binomial_numbers", lambda key, n, p: variates.binomial(key, n, p), generator, both)
 
 
-binomial_op = Op("binomial", "count prob", kernel=_binomial, device=cuda.binomial)
+binomial_op = Op("binomial", "count prob", kernel=_binomial, batch=_for_examples, device=cuda.binomial)

@@ -13,7 +13,15 @@ from ...device import Device, as_device
 from ...dtypes import DType, as_dtype, float32, get_default_dtype, int64
 from ...errors import DTypeError, ShapeError
 from ...memory_formats import MemoryFormat
-from ...random import Generator, drawn_at_once, integers_array, normal_array, permutation_array, uniform_array
+from ...random import (
+    Generator,
+    drawn_at_once,
+    integers_array,
+    integers_at_once,
+    normal_array,
+    permutation_array,
+    uniform_array,
+)
 from ...seam import Maker
 from ...tensor import Tensor, made
 from ..convert.memory_format import made_like
@@ -48,7 +56,9 @@ RANDPERM = RAND._replace(name="randperm")
 
 def _finish(array: Any, maker: Maker, out: Tensor | None, requires_grad: bool) -> Tensor:
     result = made(maker, array)
-    return result.requires_grad_(requires_grad) if out is None else check_out(out, result, maker.name)
+    if out is not None:
+        return check_out(out, result, maker.name)
+    return result.requires_grad_(requires_grad) if requires_grad else result
 
 
 def _at_once(function: str, maker: Maker, size: tuple, given: tuple) -> Tensor | None:
@@ -126,6 +136,11 @@ def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Gene
     if size is None:
         raise TypeError("randint: no size was given; write randint(high, size) or "
                         "randint(low, high, size)")
+    if generator is dtype is device is out is None and not requires_grad and type(low) is type(high) is int \
+            and as_device(None).type == "cpu":
+        array = integers_at_once(low, high, _sizes((size,), "randint"))
+        if array is not None:
+            return made(RANDINT, array)
     dtype, target = _kind_and_target(dtype, device, out)
     kind = int64 if dtype is None else as_dtype(dtype)
     low, high = _range(low, high, kind, "randint")

@@ -470,14 +470,17 @@ def _laid(op: Any, full: Any) -> Any:
     return full
 
 
-def looped(op: Any, size: int, arrays: list, batched: tuple, settings: dict, warn: bool = True) -> Any:
-    """The record called once per example."""
+def looped(op: Any, size: int, arrays: list, batched: tuple, settings: dict, warn: bool = True,
+           before: Callable[[], Any] | None = None) -> Any:
+    """The record called once per example, after ``before``."""
     if warn and op.name not in _warned and (not state.batches or state.batches[-1].warns):
         _warned.add(op.name)
         warnings.warn(f"vmap: {op.name} has no rule for batches and is called once per example",
                       stacklevel=2)
     outs = []
     for i in range(size):
+        if before is not None:
+            before()
         out = call(op, *[a[i] if own and a.ndim > 1 else a[i, ...] if own else a
                          for a, own in zip(arrays, batched)], **settings)
         outs.append(out if isinstance(out, (tuple, list)) else (out,))
