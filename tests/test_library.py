@@ -14,6 +14,7 @@ import pytest
 import framework as fw
 import framework.nn.functional as F
 from framework import _native
+from framework.random import numpy_integers
 
 SOURCES = Path(_native.__file__).with_name("library")
 LIBRARY = Path(getattr(_native.module, "__file__", None) or "none").with_name("libframework.so")
@@ -153,7 +154,7 @@ def calls_in_python():
     own = fw.Generator().manual_seed(5)
     yield "uniform", fw.rand(20, generator=own)
     yield "normal", fw.randn(20, generator=own, dtype=fw.float64)
-    yield "integers", fw.randint(-3, 997, (20,), generator=own)
+    yield "integers", fw.from_numpy(numpy_integers(-3, 997, (20,), own))
     p = fw.nn.Parameter(numbers(5, 3))
     p.grad = numbers(5, 3)
     optimizer = fw.optim.SGD([p], lr=0.1, momentum=0.9, weight_decay=0.01)
