@@ -48,6 +48,10 @@ def gemmStridedBatchedEx(
 
         for address, writes in ((A, False), (B, False), (C, True)):
             cupy._use_at(address, writes)
+    if _TYPES[Atype] is None:
+        import ml_dtypes  # which makes NumPy know the name
+
+        assert ml_dtypes.bfloat16
     dtype = np.dtype(_TYPES[Atype] or "bfloat16")
     wide = np.dtype(np.float64 if Atype == 1 else np.float32)
     factor, kept = (float(_memory(p, (1,), (1,), wide)[0]) for p in (alpha, beta))
