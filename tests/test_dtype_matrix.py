@@ -57,10 +57,6 @@ DELIBERATE = {
         ("nn.functional.hinge_embedding_loss", "nn.functional.l1_loss", "nn.functional.mse_loss"),
         ("int64 uint8", FLOATS),
     ),
-    "nn.functional.cosine_embedding_loss": (
-        "bool",
-        "PyTorch's norm of bools is cut to a bool on the way",
-    ),
     **dict.fromkeys(
         ("nn.functional.interpolate", "nn.functional.upsample_bilinear"),
         ("uint8", "images are converted first: PyTorch's uint8 path rounds its weights"),

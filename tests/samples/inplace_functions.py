@@ -111,6 +111,23 @@ row(
     ),
     errors=[("not a tensor", lambda M: M.index_put_([1.0], (), 0.0), *NOT_A_TENSOR)],
 )
+row(
+    "index_put_",
+    Sample(
+        "method",
+        lambda M, x, i, j, v: (x * 1).index_put_((i, j), v),
+        (A, np.array([1, 0]), np.array([2, -1]), normal(2, seed=9)),
+        lambda x, i, j, v: (y := x.copy(), y.__setitem__((i, j), v))[0],
+    ),
+    Sample(
+        "method, added",
+        lambda M, x, i, j, v: (x * 1).index_put_((i, j), v, accumulate=True),
+        (A, np.array([1, 1]), np.array([2, 2]), normal(2, seed=9)),
+        lambda x, i, j, v: (y := x.copy(), np.add.at(y, (i, j), v))[0],
+    ),
+    namespace="",
+    errors=[("range", lambda M: M.ones(2).index_put_((M.tensor([2]),), M.ones(1)), IndexError, "2")],
+)
 
 
 def _functional(name: str, reference: Any, *args: Any) -> None:

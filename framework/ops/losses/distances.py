@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ...dtypes import get_default_dtype, int64
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
@@ -10,7 +11,7 @@ from ..linalg.distances import pairwise_distance
 from ..pointwise.choose import clamp_min, where_op
 from ..record.args import number_arg, tensor_arg
 from ..record.public import public
-from ..reduce.sums import sum_op
+from ..reduce.sums import as_summed, sum_op
 from .elements import _alike, _reduced
 
 
@@ -76,7 +77,8 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     last = (input1.ndim - 1,)
 
     def product(a: Any, b: Any) -> Any:
-        return sum_op.run(a * b, dims=last, keepdim=False)
+        total = sum_op.run(as_summed(a * b, None, op), dims=last, keepdim=False)
+        return cast.run(total, dtype=get_default_dtype()) if total.dtype is int64 else total
     products = product(input1, input2), product(input1, input1), product(input2, input2)
     losses = _angles.run(*products, cast.run(target, dtype=products[0].dtype), margin=float(margin))
     return _reduced(losses, reduction, op)
