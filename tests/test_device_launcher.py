@@ -260,3 +260,33 @@ def test_no_more_python_on_the_road_of_an_operator(driver):
         assert found == ["function", "kernel_for", "__call__"]  # the call: for memory
     else:
         assert found == ["function", "pair", "kernel_for", "__call__", "as_array"]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_calls_on_the_current_device_open_no_context(alone, raw, cupy, monkeypatch):  # noqa: F811
+    """No context, no count of devices, and each array is asked once where it is; none where there is one
+    device."""
+    from framework.backends import cuda as backend
+
+    x, w = fw.ones(4, 4, device="cuda"), fw.ones(4, 4, device="cuda", requires_grad=True)
+    calls = [lambda: x @ w, lambda: x.softmax(1), lambda: x.view(16), lambda: x[1:3], lambda: x.sum(1),
+             lambda: x.add_(1), lambda: fw.cat([x, x])]
+    for call in calls:
+        call()
+    entered, counted, looked = [], [], []
+
+    def caller():
+        return sys._getframe(2).f_code.co_filename
+
+    enter, count, device = cupy.cuda.Device.__enter__, cupy.cuda.runtime.getDeviceCount, cupy.ndarray.device
+    monkeypatch.setattr(cupy.cuda.Device, "__enter__", lambda self: (entered.append(caller()), enter(self))[1])
+    monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", lambda: (counted.append(1), count())[1])
+    monkeypatch.setattr(backend, "_counted", (cupy, 1 if alone else 2))
+    look = property(lambda self: (looked.append(sys._getframe(1).f_code.co_name), device.fget(self))[1])
+    monkeypatch.setattr(cupy.ndarray, "device", look)
+    for call in calls:
+        call()
+    monkeypatch.setattr(cupy.ndarray, "device", device)
+    assert all("standin" in path for path in entered) and not counted
+    assert looked.count("_common_device") == (0 if alone else len(calls) + 2)
+    assert backend.device_count() == (1 if alone else 2)

@@ -58,8 +58,11 @@ _HERE: AbstractContextManager = nullcontext()
 
 
 def on_device(array: Any) -> AbstractContextManager:
-    """Make the GPU that holds ``array`` the current one, which CuPy wants; nothing for others."""
-    return array.device if cuda.array_type is not None and isinstance(array, cuda.array_type) else _HERE
+    """Make the GPU that holds ``array`` the current one, which CuPy wants; nothing where it is."""
+    if cuda.array_type is None or not isinstance(array, cuda.array_type) or cuda.is_alone():
+        return _HERE
+    device = array.device
+    return _HERE if cuda.is_current(device.id) else device
 
 
 _SETTINGS = ("cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum")

@@ -81,12 +81,31 @@ def is_available() -> bool:
     return (device_count() if count is None else count) > 0
 
 
+_counted: tuple[Any, int] = (None, 0)  # of which module, how many devices: as many as the process began with
+
+
 def device_count() -> int:
     """How many CUDA devices CuPy sees; 0 when CuPy or the driver is missing."""
+    global _counted
+    if _counted[0] is not None and _counted[0] is _cupy:
+        return _counted[1]
     try:
-        return int(cupy().cuda.runtime.getDeviceCount())
+        count = int(cupy().cuda.runtime.getDeviceCount())
     except Exception:  # any driver or import failure means: no device here
         return 0
+    if count:
+        _counted = _cupy, count
+    return count
+
+
+def is_alone() -> bool:
+    """Whether there is one device, which is the current one."""
+    return device_count() == 1
+
+
+def is_current(index: int) -> bool:
+    """Whether a device is the current one of this thread."""
+    return int(cupy().cuda.runtime.getDevice()) == index
 
 
 def require(device: Device) -> None:

@@ -13,12 +13,13 @@ recorded again (``create_graph=True``), so one formula gives derivatives of ever
 
 import itertools
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ... import _native, backends, dtypes
+from ... import _native, dtypes
 from ...autograd.forward import track
 from ...autograd.mode import masked_walks, state
 from ...backends import cuda
@@ -441,16 +442,22 @@ def _at(value: Any, node: Any) -> Any:
     return wrap(value, node=node) if hasattr(value, "dtype") and hasattr(value, "strides") else value
 
 
+_HERE: Any = nullcontext()
+
+
 def _common_device(op: Any, arrays: Iterable) -> Any:
-    device = None
+    """What makes the device of the arrays the current one; nothing where it is, as the only one always is."""
+    device, kind, alone = None, cuda.array_type, cuda.is_alone()
     for a in arrays:
-        if isinstance(a, np.ndarray) or (hasattr(a, "device") and device is not None
-                                         and a.device.id != device.id):
+        apart = isinstance(a, np.ndarray)
+        if not apart and not alone and isinstance(a, kind):
+            here = a.device
+            apart = device is not None and here.id != device.id
+            device = here
+        if apart:
             raise DeviceError(f"{op.name}: the operands are on different devices; move them to one "
                               f"with .to(device)")
-        if device is None and hasattr(a, "device") and not isinstance(a, np.generic):
-            device = a.device
-    return device if device is not None else backends.cuda.cupy().cuda.Device()
+    return _HERE if device is None or cuda.is_current(device.id) else device
 
 
 def _resumed(op: Op, inputs: tuple, arrays: tuple, out: Any, settings: dict, recorded: bool) -> Any:

@@ -17,7 +17,7 @@ from ... import dtypes
 from ...autograd.forward import is_recorded
 from ...autograd.mode import state
 from ...autograd.written import move_to, replay_views
-from ...backends import array_module
+from ...backends import array_module, on_device
 from ...backends.native import native_or
 from ...dtypes import FLOATING, INEXACT, can_cast
 from ...errors import DTypeError, LayoutError, ShapeError
@@ -122,7 +122,7 @@ def store(x: Tensor, key: Any, array: Any, name: str) -> None:
                 raise readable(error, name) from None
             raise
     else:
-        with memory.device:
+        with on_device(memory):
             if hasattr(array, "base") and array_module(memory).may_share_memory(memory, array):
                 array = array.copy()  # NumPy takes care of overlap, CuPy does not
             memory[key] = array
