@@ -279,7 +279,8 @@ def test_calls_on_the_current_device_open_no_context(alone, raw, cupy, monkeypat
         return sys._getframe(2).f_code.co_filename
 
     enter, count, device = cupy.cuda.Device.__enter__, cupy.cuda.runtime.getDeviceCount, cupy.ndarray.device
-    monkeypatch.setattr(cupy.cuda.Device, "__enter__", lambda self: (entered.append(caller()), enter(self))[1])
+    monkeypatch.setattr(cupy.cuda.Device, "__enter__",
+                        lambda self: (entered.append(caller()), enter(self))[1])
     monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", lambda: (counted.append(1), count())[1])
     monkeypatch.setattr(backend, "_counted", (cupy, 1 if alone else 2))
     look = property(lambda self: (looked.append(sys._getframe(1).f_code.co_name), device.fget(self))[1])

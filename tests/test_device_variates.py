@@ -192,6 +192,7 @@ def test_parameters_that_are_none_are_told(device, raw, cupy):  # noqa: F811
 def test_a_graph_draws_anew_at_each_replay(raw, cupy):  # noqa: F811
     from cupy import streams
 
+    fw.cuda.graph.default_capture_stream = None  # that of an earlier test may be gone
     x, graph = fw.full((40,), 5.0, device="cuda"), fw.cuda.CUDAGraph()
     calls = (lambda: fw._standard_gamma(x), lambda: fw.randint(1000, (40,), device="cuda"))
     [call() for call in calls]
