@@ -140,8 +140,9 @@ typedef enum {
 } fw_running;
 fw_status fw_cumulate(int how, const fw_view* x, int dim, int reverse, const fw_view* out, const fw_view* places);
 
-/* Random numbers: those that a generator of `framework` with this seed (and stream 0) draws. float32 or float64 in [0, 1), normal ones, int64 in
- * [low, low + range) for a range below 2^32; `out` is row-major without gaps. The state moves on, unless the call fails. */
+/* Random numbers: float32 or float64 in [0, 1) and normal ones are those that a generator of `framework` with this seed (and stream 0) draws. int64
+ * in [low, low + range) for a range below 2^32 are those of NumPy's generator in that state; `randint` of `framework` draws others, each element its
+ * own under a key. `out` is row-major without gaps. The state moves on, unless the call fails. */
 typedef struct { uint64_t words[13]; } fw_random;
 fw_status fw_random_seed(fw_random* state, uint64_t seed, uint64_t stream);
 fw_status fw_random_uniform(fw_random* state, const fw_view* out);
