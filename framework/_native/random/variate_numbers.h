@@ -22,12 +22,14 @@ inline constexpr const auto &NORMAL_0 = Normal::A, &NORMAL_1 = Normal::B, &NORMA
 FW_INLINE i64 bits_of(double x) { return bits<i64>(x); }
 FW_INLINE double of_bits(i64 x) { return bits<double>(x); }
 FW_INLINE double number_of(i64 x) { return double(x); }
-FW_INLINE i64 in_exponent(i64 n) { return i64(u64(n) << 52); }
+FW_INLINE i64 plus_exponent(i64 raw, i64 n) { return i64(u64(raw) + (u64(n) << 52)); }
 FW_INLINE double pick(bool yes, double a, double b) { return yes ? a : b; }
 FW_INLINE Mask<double> bits_of(Vec<double> x) { return bits<Mask<double>>(x); }
 FW_INLINE Vec<double> of_bits(Mask<double> x) { return bits<Vec<double>>(x); }
 FW_INLINE Vec<double> number_of(Mask<double> x) { return __builtin_convertvector(x, Vec<double>); }
-FW_INLINE Mask<double> in_exponent(Mask<double> n) { return bits<Mask<double>>(bits<Vec<u64>>(n) << 52); }
+FW_INLINE Mask<double> plus_exponent(Mask<double> raw, Mask<double> n) {
+    return bits<Mask<double>>(bits<Vec<u64>>(raw) + (bits<Vec<u64>>(n) << 52));
+}
 FW_INLINE Vec<double> pick(Mask<double> yes, Vec<double> a, Vec<double> b) { return select<double>(yes, a, b); }
 inline double inf() { return HUGE_VAL; }
 }  // namespace fw::variates
@@ -40,7 +42,7 @@ namespace fw::variates {
 VARIATE_SHORT i64 bits_of(double x) { return __double_as_longlong(x); }
 VARIATE_SHORT double of_bits(i64 x) { return __longlong_as_double(x); }
 VARIATE_SHORT double number_of(i64 x) { return double(x); }
-VARIATE_SHORT i64 in_exponent(i64 n) { return i64(u64(n) << 52); }
+VARIATE_SHORT i64 plus_exponent(i64 raw, i64 n) { return i64(u64(raw) + (u64(n) << 52)); }
 VARIATE_SHORT double pick(bool yes, double a, double b) { return yes ? a : b; }
 VARIATE_SHORT double inf() { return infinity<double>(); }
 }  // namespace fw::variates
@@ -67,13 +69,13 @@ template <class D, int N> VARIATE_SHORT D horner(D x, const double (&c)[N]) {
 }
 template <class D> VARIATE_SHORT D logarithm(D x) {  // of normal numbers: 2 atanh((m - 1) / (m + 1)) where x = 2**e * m
     const auto raw = bits_of(x), e = (raw - i64(0x3FE6A09E667F3BCD)) >> 52;
-    const D m = of_bits(raw - in_exponent(e)), s = (m - 1.0) / (m + 1.0);
+    const D m = of_bits(plus_exponent(raw, -e)), s = (m - 1.0) / (m + 1.0);
     return number_of(e) * 0.693147180559945309417 + (s + s) * horner(s * s, ODD_PARTS);
 }
 template <class D> VARIATE_SHORT D exponential(D x) {  // of numbers up to 0
     const D shifted = x * 1.4426950408889634 + 6755399441055744.0, n = shifted - 6755399441055744.0;
     const D y = horner((x - n * 0.6931471803691238) - n * 1.9082149292705877e-10, FACTORIAL_PARTS);
-    return pick(x < -708.0, D{}, of_bits(bits_of(y) + in_exponent(bits_of(shifted))));
+    return pick(x < -708.0, D{}, of_bits(plus_exponent(bits_of(y), bits_of(shifted))));
 }
 VARIATE_SHORT double log_of_more(double x) {  // log(1 + x)
     const double sum = 1 + x;
