@@ -374,6 +374,21 @@ for step in range(int(sys.argv[2]), 40, 2):
 """
 
 
+def test_what_another_process_takes_away_meanwhile_is_no_damage(tmp_path, monkeypatch):
+    """Between the list of checkpoints and their reading others save, and old ones go."""
+    one, two = Checkpointer(tmp_path, keep=1), Checkpointer(tmp_path, keep=1)
+    one.save(1, w=fw.ones(2))
+    real, late = one._open, []
+
+    def slow(save):
+        if not late:
+            late.append(two.save(2, w=fw.ones(2) * 2))
+        return real(save)
+    monkeypatch.setattr(one, "_open", slow)
+    found = one.resume()  # a warning would be an error
+    assert found["step"] == 2 and found["w"].tolist() == [2.0, 2.0]
+
+
 def test_two_processes_in_one_directory(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     running = [

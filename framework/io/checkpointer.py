@@ -178,6 +178,8 @@ class Checkpointer:
             try:
                 found = self._open(save)
             except (CheckpointError, FileNotFoundError, IsADirectoryError) as error:
+                if isinstance(error, FileNotFoundError) and (now := self._saves()) != saves:
+                    return self._newest(now)  # another process has saved since, and taken this one away
                 problems.append(str(error))
                 continue
             if problems:
