@@ -2,6 +2,7 @@
 #include <cstddef>
 
 #include "bind/array.h"
+#include "bind/collected.h"
 #include <structmember.h>
 
 namespace fw {
@@ -13,6 +14,7 @@ struct Preferred {
     vectorcallfunc call;
     PyObject* native;
     PyObject* plain;
+    void close() {}
 };
 
 PyObject* preferred_call(PyObject* self, PyObject* const* args, size_t given, PyObject* keywords) {
@@ -23,27 +25,7 @@ PyObject* preferred_call(PyObject* self, PyObject* const* args, size_t given, Py
     return PyObject_Vectorcall(p->plain, args, given, keywords);
 }
 
-int preferred_traverse(PyObject* self, visitproc visit, void* arg) {
-    auto* p = reinterpret_cast<Preferred*>(self);
-    Py_VISIT(Py_TYPE(self));
-    Py_VISIT(p->native);
-    Py_VISIT(p->plain);
-    return 0;
-}
-
-int preferred_clear(PyObject* self) {
-    Py_CLEAR(reinterpret_cast<Preferred*>(self)->native);
-    Py_CLEAR(reinterpret_cast<Preferred*>(self)->plain);
-    return 0;
-}
-
-void preferred_free(PyObject* self) {
-    PyObject_GC_UnTrack(self);
-    PyTypeObject* type = Py_TYPE(self);
-    preferred_clear(self);
-    PyObject_GC_Del(self);
-    Py_DECREF(type);
-}
+using Owned = Collected<Preferred, &Preferred::native, &Preferred::plain>;
 
 PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Preferred, call), READONLY, nullptr},
                          {"native", T_OBJECT, offsetof(Preferred, native), READONLY, nullptr},
@@ -51,9 +33,9 @@ PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Preferred
                          {nullptr, 0, 0, 0, nullptr}};
 
 PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-                       {Py_tp_traverse, reinterpret_cast<void*>(preferred_traverse)},
-                       {Py_tp_clear, reinterpret_cast<void*>(preferred_clear)},
-                       {Py_tp_dealloc, reinterpret_cast<void*>(preferred_free)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(Owned::traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(Owned::clear)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(Owned::free)},
                        {Py_tp_members, members},
                        {0, nullptr}};
 

@@ -5,6 +5,7 @@
 
 #include "bind/compute.h"
 #include "bind/deferral/tape.h"
+#include "bind/guarded.h"
 #include "bind/move/copy.h"
 
 namespace fw::deferral {
@@ -210,7 +211,7 @@ PyObject* segment_call(PyObject* self, PyObject* const* args, size_t flags, PyOb
         PyErr_SetString(PyExc_TypeError, "wanted a list of arrays, and perhaps a list for notes");
         return nullptr;
     }
-    try {
+    return guarded([&]() -> PyObject* {
         Places places(size_t(s->places));
         for (auto [number, place] : *s->externals) {
             PyObject* x = PyList_GetItem(args[0], number);
@@ -236,14 +237,7 @@ PyObject* segment_call(PyObject* self, PyObject* const* args, size_t flags, PyOb
         for (size_t i = 0; i < s->outputs->size(); ++i)
             PyTuple_SET_ITEM(found, Py_ssize_t(i), places[size_t((*s->outputs)[i])].inc_ref().ptr());
         return found;
-    } catch (nb::python_error& error) {
-        error.restore();
-    } catch (const std::bad_alloc&) {
-        PyErr_NoMemory();
-    } catch (const std::exception& error) {
-        PyErr_SetString(PyExc_RuntimeError, error.what());
-    }
-    return nullptr;
+    });
 }
 
 void segment_free(PyObject* self) {

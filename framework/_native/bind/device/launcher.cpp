@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <cstring>
 #include <vector>
+
+#include "bind/collected.h"
 #if !defined(_WIN32)
 #include <dlfcn.h>
 #endif
@@ -117,6 +119,7 @@ struct Kernel {
     PyObject* otherwise;          // CuPy's kernel
     PyObject* find;               // of that: the driver's handle on the current device, 0 for none
     std::vector<void*>* handles;  // of each device
+    void close() { delete handles; }
 };
 
 PyTypeObject* kernel_type = nullptr;
@@ -223,38 +226,16 @@ PyObject* kernel_call(PyObject* self, PyObject* const* given, size_t flags, PyOb
     Py_RETURN_NONE;
 }
 
-int kernel_traverse(PyObject* self, visitproc visit, void* arg) {
-    auto* k = reinterpret_cast<Kernel*>(self);
-    Py_VISIT(Py_TYPE(self));
-    Py_VISIT(k->otherwise);
-    Py_VISIT(k->find);
-    return 0;
-}
-
-int kernel_clear(PyObject* self) {
-    auto* k = reinterpret_cast<Kernel*>(self);
-    Py_CLEAR(k->otherwise);
-    Py_CLEAR(k->find);
-    return 0;
-}
-
-void kernel_free(PyObject* self) {
-    PyObject_GC_UnTrack(self);
-    PyTypeObject* type = Py_TYPE(self);
-    kernel_clear(self);
-    delete reinterpret_cast<Kernel*>(self)->handles;
-    PyObject_GC_Del(self);
-    Py_DECREF(type);
-}
+using KernelOwns = fw::Collected<Kernel, &Kernel::otherwise, &Kernel::find>;
 
 PyMemberDef kernel_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Kernel, call), READONLY, nullptr},
     {"otherwise", T_OBJECT, offsetof(Kernel, otherwise), READONLY, "CuPy's kernel"},
     {nullptr, 0, 0, 0, nullptr}};
 PyType_Slot kernel_slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-                              {Py_tp_traverse, reinterpret_cast<void*>(kernel_traverse)},
-                              {Py_tp_clear, reinterpret_cast<void*>(kernel_clear)},
-                              {Py_tp_dealloc, reinterpret_cast<void*>(kernel_free)},
+                              {Py_tp_traverse, reinterpret_cast<void*>(KernelOwns::traverse)},
+                              {Py_tp_clear, reinterpret_cast<void*>(KernelOwns::clear)},
+                              {Py_tp_dealloc, reinterpret_cast<void*>(KernelOwns::free)},
                               {Py_tp_members, kernel_members},
                               {0, nullptr}};
 PyType_Spec kernel_spec = {"framework._native.launcher.Kernel", sizeof(Kernel), 0,

@@ -1,4 +1,6 @@
 // The mean of every window, and the way back, of NumPy arrays.
+#include <optional>
+
 #include "bind/images.h"
 #include "pooling/pool2d.h"
 
@@ -12,33 +14,34 @@ bool mean_shape(PoolShape& s, const Sizes& x, const Sizes& kernel, const Sizes& 
 
 int64_t divisor_of(nb::handle divisor) { return divisor.is_none() ? 0 : nb::cast<int64_t>(divisor); }
 
+// A result of this shape, over numbers `from`: by `channels(from, to)` where those lie with channels last, else by
+// `rows(from, to)`.
+template <class Channels, class Rows>
+nb::object made_of(Array from, const Sizes& shape, const Sizes& kernel, Channels&& channels, Rows&& rows) {
+    const bool last = has_channels_last(from, kernel);
+    std::optional<InRows> lines;
+    if (!last) lines.emplace(from);
+    NewArray to = last ? new_channels_last(from.ndim(), shape.data(), from.type())
+                       : new_array(int(shape.size()), shape.data(), from.type());
+    {
+        Release release(std::max(from.size(), to.size()) * 4);
+        by_float(from, [&](auto t) {
+            using T = decltype(t);
+            if (last) channels(from.data<T>(), to.data<T>());
+            else rows(lines->a.data<T>(), to.data<T>());
+        });
+    }
+    return last ? give(to) : give_images(to, channels_last(from));
+}
+
 nb::object avg_pool(Array x, const Sizes& kernel, const Sizes& stride, const Sizes& padding, const Sizes& out,
                     bool include, nb::handle divisor) {
     PoolShape s;
     if (!x.is_float() || !mean_shape(s, sizes(x), kernel, stride, padding, out)) return not_implemented();
-    const Sizes shape = pooled(sizes(x), out);
     const int64_t divided_by = divisor_of(divisor);
-    if (has_channels_last(x, kernel)) {
-        NewArray y = new_channels_last(x.ndim(), shape.data(), x.type());
-        {
-            Release release(x.size() * 4);
-            by_float(x, [&](auto t) {
-                using T = decltype(t);
-                mean_channels(s, x.shape(1), include, divided_by, x.data<T>(), y.data<T>());
-            });
-        }
-        return give(y);
-    }
-    InRows rows(x);
-    NewArray y = new_array(int(shape.size()), shape.data(), x.type());
-    {
-        Release release(x.size() * 4);
-        by_float(x, [&](auto t) {
-            using T = decltype(t);
-            mean_windows(s, include, divided_by, rows.a.data<T>(), y.data<T>());
-        });
-    }
-    return give_images(y, channels_last(x));
+    return made_of(x, pooled(sizes(x), out), kernel,
+                   [&](auto* from, auto* to) { mean_channels(s, x.shape(1), include, divided_by, from, to); },
+                   [&](auto* from, auto* to) { mean_windows(s, include, divided_by, from, to); });
 }
 
 nb::object avg_spread(Array y, const Sizes& x_shape, const Sizes& kernel, const Sizes& stride,
@@ -48,27 +51,9 @@ nb::object avg_spread(Array y, const Sizes& x_shape, const Sizes& kernel, const 
         !has_shape(y, pooled(x_shape, out)))
         return not_implemented();
     const int64_t divided_by = divisor_of(divisor);
-    if (has_channels_last(y, kernel)) {
-        NewArray x = new_channels_last(y.ndim(), x_shape.data(), y.type());
-        {
-            Release release(x.size() * 4);
-            by_float(y, [&](auto t) {
-                using T = decltype(t);
-                spread_mean_channels(s, y.shape(1), include, divided_by, y.data<T>(), x.data<T>());
-            });
-        }
-        return give(x);
-    }
-    InRows rows(y);
-    NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
-    {
-        Release release(x.size() * 4);
-        by_float(y, [&](auto t) {
-            using T = decltype(t);
-            spread_mean(s, include, divided_by, rows.a.data<T>(), x.data<T>());
-        });
-    }
-    return give_images(x, channels_last(y));
+    return made_of(y, x_shape, kernel,
+                   [&](auto* from, auto* to) { spread_mean_channels(s, y.shape(1), include, divided_by, from, to); },
+                   [&](auto* from, auto* to) { spread_mean(s, include, divided_by, from, to); });
 }
 
 FW_BIND(m) {

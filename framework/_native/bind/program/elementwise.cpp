@@ -5,6 +5,8 @@
 #include <cstddef>
 
 #include "bind/array_layout.h"
+#include "bind/collected.h"
+#include "bind/guarded.h"
 #include <structmember.h>
 #include "bind/program/program_bf16.h"
 #include "bind/program/program_fold.h"
@@ -57,6 +59,7 @@ struct Kernel {
     Program* program;
     PyObject* fallback;
     PyObject* names;  // of the arguments, for those given by keyword
+    void close() { delete program; }
 };
 
 // The place of `out` among the keywords; -1 without one.
@@ -196,17 +199,7 @@ PyObject* call_native(const Kernel* k, PyObject** args, const Wish& wish) {
 PyObject* try_native(const Kernel* k, PyObject* const* args, size_t given, PyObject* keywords, const Wish& wish) {
     PyObject* ordered[MOST_SLOTS];
     if (!arrange(k, args, given, keywords, wish.place, ordered)) return nullptr;
-    try {
-        return call_native(k, ordered, wish);
-    } catch (nb::python_error& error) {
-        error.restore();
-    } catch (const Interrupted&) {  // the error is set
-    } catch (const std::bad_alloc&) {
-        PyErr_NoMemory();
-    } catch (const std::exception& error) {
-        PyErr_SetString(PyExc_RuntimeError, error.what());
-    }
-    return nullptr;
+    return guarded([&] { return call_native(k, ordered, wish); });
 }
 
 PyObject* kernel_call(PyObject* self, PyObject* const* args, size_t flags, PyObject* keywords) {
@@ -255,28 +248,7 @@ PyObject* kernel_fold(PyObject* self, PyObject* const* args, Py_ssize_t given, P
     Py_RETURN_NOTIMPLEMENTED;
 }
 
-int kernel_traverse(PyObject* self, visitproc visit, void* arg) {
-    auto* k = reinterpret_cast<Kernel*>(self);
-    Py_VISIT(Py_TYPE(self));
-    Py_VISIT(k->fallback);
-    Py_VISIT(k->names);
-    return 0;
-}
-
-int kernel_clear(PyObject* self) {
-    Py_CLEAR(reinterpret_cast<Kernel*>(self)->fallback);
-    Py_CLEAR(reinterpret_cast<Kernel*>(self)->names);
-    return 0;
-}
-
-void kernel_free(PyObject* self) {
-    PyObject_GC_UnTrack(self);
-    PyTypeObject* type = Py_TYPE(self);
-    kernel_clear(self);
-    delete reinterpret_cast<Kernel*>(self)->program;
-    type->tp_free(self);
-    Py_DECREF(type);
-}
+using Owned = Collected<Kernel, &Kernel::fallback, &Kernel::names>;
 
 PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Kernel, call), READONLY, nullptr},
@@ -289,9 +261,9 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-                       {Py_tp_traverse, reinterpret_cast<void*>(kernel_traverse)},
-                       {Py_tp_clear, reinterpret_cast<void*>(kernel_clear)},
-                       {Py_tp_dealloc, reinterpret_cast<void*>(kernel_free)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(Owned::traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(Owned::clear)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(Owned::free)},
                        {Py_tp_members, members},
                        {Py_tp_methods, methods},
                        {0, nullptr}};

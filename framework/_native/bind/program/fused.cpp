@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "bind/array_layout.h"
+#include "bind/guarded.h"
 #include <structmember.h>
 #include "program/fused.h"
 
@@ -61,21 +62,12 @@ PyObject* fused_call(PyObject* self, PyObject* const* args, size_t flags, PyObje
         PyErr_SetString(PyExc_TypeError, "wrong number of arrays");
         return nullptr;
     }
-    PyObject* result = nullptr;
-    try {
-        if (PyArray_CheckExact(args[0])) {
-            const int type = PyArray_TYPE(reinterpret_cast<PyArrayObject*>(args[0]));
-            if (type == NPY_FLOAT) result = run<float>(f, f->program->f32, args);
-            else if (type == NPY_DOUBLE) result = run<double>(f, f->program->f64, args);
-        }
-    } catch (nb::python_error& error) {
-        error.restore();
-    } catch (const Interrupted&) {  // the error is set
-    } catch (const std::bad_alloc&) {
-        PyErr_NoMemory();
-    } catch (const std::exception& error) {
-        PyErr_SetString(PyExc_RuntimeError, error.what());
-    }
+    PyObject* result = guarded([&]() -> PyObject* {
+        if (!PyArray_CheckExact(args[0])) return nullptr;
+        const int type = PyArray_TYPE(reinterpret_cast<PyArrayObject*>(args[0]));
+        if (type == NPY_FLOAT) return run<float>(f, f->program->f32, args);
+        return type == NPY_DOUBLE ? run<double>(f, f->program->f64, args) : nullptr;
+    });
     if (result || PyErr_Occurred()) return result;
     Py_RETURN_NONE;
 }

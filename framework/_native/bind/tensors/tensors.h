@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bind/array.h"
+#include "bind/guarded.h"
 #include "move/block.h"
 
 namespace fw::tensors {
@@ -44,19 +45,6 @@ inline nb::object tensor_over(nb::object array, nb::object node = nb::none()) {
     slot(made.ptr(), at_counter) = none();
     slot(made.ptr(), at_more) = none();
     return made;
-}
-// What `body` gives, or null with Python's error set.
-template <class F> inline PyObject* guarded(F&& body) {
-    try {
-        return body();
-    } catch (nb::python_error& error) {
-        error.restore();
-    } catch (const std::bad_alloc&) {
-        PyErr_NoMemory();
-    } catch (const std::exception& error) {
-        PyErr_SetString(PyExc_RuntimeError, error.what());
-    }
-    return nullptr;
 }
 // The version counter of a tensor, shared with its views.
 nb::object counter_of(PyObject* x);

@@ -501,19 +501,15 @@ nb::object chunks(const Source& s, PyObject* const* args) {
 template <nb::object (*F)(const Source&, PyObject* const*), int ARGS>
 PyObject* called(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != ARGS) return PyErr_Format(PyExc_TypeError, "wanted %d arguments, got %zd", ARGS, n);
-    try {
-        const Source source(args[0]);
-        nb::object made = source.usable() ? F(source, args) : declined();
-        if (made.is_valid()) return made.release().ptr();
+    return guarded([&]() -> PyObject* {
+        try {
+            const Source source(args[0]);
+            nb::object made = source.usable() ? F(source, args) : declined();
+            if (made.is_valid()) return made.release().ptr();
+        } catch (const Declines&) {
+        }
         Py_RETURN_NOTIMPLEMENTED;
-    } catch (const Declines&) {
-        Py_RETURN_NOTIMPLEMENTED;
-    } catch (nb::python_error& error) {
-        error.restore();
-    } catch (const std::bad_alloc&) {
-        PyErr_NoMemory();
-    }
-    return nullptr;
+    });
 }
 
 #define FW_VIEW(name, function, args) \
