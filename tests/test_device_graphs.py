@@ -173,7 +173,6 @@ def test_what_a_graph_cannot_hold_is_refused(graphs):
     refused(lambda: fw.ones(3).to("cuda"), "not pinned.* copy it to the device before")
     refused(lambda: F.dropout(fw.ones(3), 0.5), "the same at each replay")
     refused(fw.optim.Adam(net.parameters()).step, "first step.*make a step before")
-    refused(lambda: adam.step_unless(fw.zeros(1, device="cuda")), "may be left out.*outside")
     own = OwnUpdate(net.parameters())
     own.step()
     refused(own.step, "no kernel makes.*outside")
@@ -301,8 +300,55 @@ def test_without_a_gpu():
                 call()
 
 
-def test_scaled_losses(graphs):
-    """Forward and backward are recorded; a step that may be left out is refused at once, and made outside."""
+SCALED = {
+    "Adam": lambda p: fw.optim.Adam(p, lr=0.1, amsgrad=True),
+    "SGD": lambda p: fw.optim.SGD(p, lr=0.01, momentum=0.9, dampening=0.5),
+    "NAdam": lambda p: fw.optim.NAdam(p, lr=0.1), "ASGD": lambda p: fw.optim.ASGD(p, t0=1, lambd=0.1),
+    "Adafactor": lambda p: fw.optim.Adafactor(p, lr=0.1), "Muon": lambda p: fw.optim.Muon(p, lr=0.1),
+}
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_a_step_under_a_scaler_as_a_graph(name, graphs):
+    """Whole iterations, some of which overflow: parameters, counts and the factor of eager ones, without a wait."""
+    from cupy import counts
+
+    start, ends = np.random.default_rng(0).standard_normal((3, 4)), []
+    for recorded in (False, True):
+        ps = [fw.tensor(start, dtype=fw.float32, device="cuda", requires_grad=True) for _ in range(2)]
+        loud = fw.ones((), device="cuda")
+        scaler = fw.amp.GradScaler("cuda", 8.0, growth_interval=2)
+        optimizer = SCALED[name]([{"params": ps[:1]}, {"params": ps[1:], "lr": 0.05}])
+
+        def iteration(ps=ps, loud=loud, scaler=scaler, optimizer=optimizer):
+            optimizer.zero_grad()
+            scaler.scale(sum((p * p).sum() for p in ps) * loud).backward()
+            scaler.unscale_(optimizer)
+            scaler.step(optimizer)
+            scaler.update()
+
+        iteration()
+        graph, factors = fw.cuda.CUDAGraph(), []
+        if recorded:
+            with fw.cuda.graph(graph):
+                iteration()
+        for i, bad in enumerate((0, 1, 0, 0, 0, 1, 1, 0)):
+            loud.fill_(float("inf") if bad else 1.0)
+            counts.clear()
+            iteration() if recorded is False or i == 4 else graph.replay()  # an eager one among them
+            assert not counts.waits
+            if i == 2:
+                scaler.update(32.0) if not recorded else scaler.load_state_dict(
+                    {**scaler.state_dict(), "scale": 32.0})
+            factors.append(scaler.get_scale())
+        state = optimizer.state_dict()["state"].values()
+        ends.append(([p.tolist() for p in ps], factors, scaler.state_dict(), [
+            {k: v for k, v in kept.items() if not isinstance(v, fw.Tensor)} for kept in state]))
+    assert ends[1] == ends[0] and (ends[0][3][0].get("step", 6) == 6)
+
+
+def test_scaled_losses_whose_steps_are_made_outside(graphs):
+    """Forward and backward are recorded alone, as where an optimizer has no kernel."""
     ends = []
     for recorded in (False, True):
         p, scaler = fw.ones(4, device="cuda", requires_grad=True), fw.amp.GradScaler("cuda")
@@ -326,26 +372,47 @@ def test_scaled_losses(graphs):
             graph.replay() if recorded else backward()
             step()
         ends.append(p.tolist())
-        with pytest.raises(RuntimeError, match=r"record up to backward\(\); call scaler.step\(\)"), \
-                fw.cuda.graph(fw.cuda.CUDAGraph()):
-            step()
+    assert ends[0] == ends[1]
+
+
+def test_a_scaler_is_used_before_it_is_recorded(graphs):
+    p, scaler = fw.ones(4, device="cuda", requires_grad=True), fw.amp.GradScaler("cuda")
+    with pytest.raises(RuntimeError, match=r"the first scale\(\).*make a step with the scaler before"), \
+            fw.cuda.graph(fw.cuda.CUDAGraph()):
+        scaler.scale((p * p).sum()).backward()
+
+
+def test_graphed_callables_under_a_scaler(graphs):
+    ends = []
+    for graphed in (False, True):
+        fw.manual_seed(0)
+        net, scaler = nn.Linear(4, 3).to("cuda"), fw.amp.GradScaler("cuda", growth_interval=2)
+        optimizer, x = fw.optim.Adam(net.parameters(), lr=0.1), fw.ones(2, 4, device="cuda")
+        called = fw.cuda.make_graphed_callables(net, (x.clone(),)) if graphed else net
+        for loud in (1.0, float("inf"), 1.0, 1.0):
+            optimizer.zero_grad()
+            scaler.scale((called(x) * loud).square().mean()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        ends.append(([p.tolist() for p in net.parameters()], scaler.state_dict()))
     assert ends[0] == ends[1]
 
 
 def test_a_step_behind_one_that_may_have_been_left_out(graphs):
+    """What the host does not know yet it asks before a capture begins."""
     p, scaler = fw.ones(4, device="cuda", requires_grad=True), fw.amp.GradScaler("cuda")
     optimizer = fw.optim.Adam([p], lr=0.1)
-    scaler.scale((p * p).sum()).backward()
-    scaler.step(optimizer)
-    scaler.update()
-    with pytest.raises(RuntimeError, match=r"the last step was left out .* optimizer.state_dict\(\)"), \
-            fw.cuda.graph(fw.cuda.CUDAGraph()):
-        optimizer.step()
-    optimizer.state_dict()
+    for value in (1.0, float("inf")):
+        optimizer.zero_grad()
+        scaler.scale((p * p).sum() * value).backward()
+        scaler.step(optimizer)
+        scaler.update()
     graph = fw.cuda.CUDAGraph()
     with fw.cuda.graph(graph):
         optimizer.step()
+    p.grad.fill_(1.0)
     graph.replay()
+    assert optimizer.state_dict()["state"][0]["step"] == 2
 
 
 DRAWS = {

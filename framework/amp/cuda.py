@@ -11,16 +11,22 @@ _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"), tensor_list
 
 
 class Held:
-    """The factor, and after how many iterations without an overflow; what changes them makes new ones."""
+    """The factor, and after how many iterations without an overflow; what changes them makes new ones, until
+    a graph has recorded where they are.
+    """
 
     def __init__(self, scale: float, tracker: int, device: Any) -> None:
+        cuda.refuse_in_capture("GradScaler: the first scale(), which brings the factor to the device",
+                               "make a step with the scaler before you record one")
         with device:
             self.state = cuda.cupy().asarray(np.array([scale, tracker], np.float32))
+        self.stays = False  # whether a graph reads and writes this memory
 
     def factor(self, like: Any) -> Any:
         """The factor, on the device of an array."""
+        self.stays = self.stays or cuda.capture_here() is not None
         if like.device == self.state.device:
-            return self.state[0]
+            return self.state[0].copy() if self.stays else self.state[0]
         with like.device:
             return cuda.cupy().asarray(self.state)[0]
 
@@ -53,11 +59,16 @@ class Held:
             worst = found[0]
             for other in found[1:]:
                 worst = module.maximum(worst, module.asarray(other, np.float32))
-            following = module.empty(2, np.float32)
+            following = self.state if self.stays else module.empty(2, np.float32)
             _SOURCE.kernel("adapt", "f")(
                 (1,), (32,), (following, self.state, worst, float(growth), float(backoff), int(interval))
             )
         self.state = following
+
+    def write(self, scale: float, tracker: int) -> None:
+        """Set both where they are."""
+        with self.state.device:
+            self.state[...] = cuda.cupy().asarray(np.array([scale, tracker], np.float32))
 
     def read(self) -> tuple[float, int]:
         """Factor and count, for which the host waits."""

@@ -189,8 +189,7 @@ class GradScaler:
             return
         self._check_used("update")
         if new_scale is not None:
-            self._fetch()
-            self._scale = _one_number(new_scale)
+            self._set(_one_number(new_scale), self._now()[1])
         else:
             found = [own.found for own in self._optimizers.values() if own.found is not None]
             if not found:
@@ -201,24 +200,30 @@ class GradScaler:
             if self._held is not None and not any(isinstance(f, bool) for f in found):
                 self._held.adapt(found, self._growth_factor, self._backoff_factor, self._growth_interval)
             else:
-                self._fetch()
-                self._adapt(any(map(bool, found)))
+                self._set(*self._following(any(map(bool, found))))
         self._optimizers.clear()
 
-    def _adapt(self, overflowed: bool) -> None:
+    def _following(self, overflowed: bool) -> tuple[float, int]:
+        """Factor and count of the next iteration."""
+        scale, tracker = self._now()
         if overflowed:
-            self._scale, self._tracker = _float32(self._scale * self._backoff_factor), 0
-            return
-        self._tracker += 1
-        if self._tracker == self._growth_interval:
-            grown = _float32(self._scale * self._growth_factor)
-            self._scale = grown if math.isfinite(grown) else self._scale
-            self._tracker = 0
+            return _float32(scale * self._backoff_factor), 0
+        if tracker + 1 != self._growth_interval:
+            return scale, tracker + 1
+        grown = _float32(scale * self._growth_factor)
+        return grown if math.isfinite(grown) else scale, 0
 
-    def _fetch(self) -> None:
-        """Bring factor and count to the host, for good until the next loss."""
-        if self._held is not None:
-            (self._scale, self._tracker), self._held = self._held.read(), None
+    def _now(self) -> tuple[float, int]:
+        """Factor and count, for which the host waits where they are on a GPU."""
+        return (self._scale, self._tracker) if self._held is None else self._held.read()
+
+    def _set(self, scale: float, tracker: int) -> None:
+        """Have others; they stay on the GPU until the next loss only where a graph has them."""
+        self._scale, self._tracker = scale, tracker
+        if self._held is not None and self._held.stays:
+            self._held.write(scale, tracker)
+        else:
+            self._held = None
 
     def _of(self, optimizer: Any) -> _Optimizer:
         return self._optimizers.setdefault(id(optimizer), _Optimizer())
@@ -235,7 +240,7 @@ class GradScaler:
         """The factor; 1.0 where scaling is off."""
         if not self._enabled:
             return 1.0
-        return self._scale if self._held is None else self._held.read()[0]
+        return self._now()[0]
 
     def get_growth_factor(self) -> float:
         """By what the factor grows."""
@@ -273,14 +278,13 @@ class GradScaler:
         """
         if not self._enabled:
             return {}
-        if self._held is not None:
-            self._scale, self._tracker = self._held.read()
+        scale, tracker = self._now()
         return {
-            "scale": self._scale,
+            "scale": scale,
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._tracker,
+            "_growth_tracker": tracker,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -299,16 +303,15 @@ class GradScaler:
         missing = self.state_dict().keys() - state_dict.keys()
         if missing:
             raise KeyError(f"GradScaler.load_state_dict: the dict lacks {sorted(missing)}")
-        self._held = None
-        self._scale, self._tracker = _float32(state_dict["scale"]), int(state_dict["_growth_tracker"])
+        self._set(_float32(state_dict["scale"]), int(state_dict["_growth_tracker"]))
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
 
     def __getstate__(self) -> dict[str, Any]:
         if self._optimizers:
             raise RuntimeError("GradScaler: it can be pickled only between iterations, after update()")
-        self._fetch()
-        return self.__dict__.copy()
+        scale, tracker = self._now()
+        return {**self.__dict__, "_scale": scale, "_tracker": tracker, "_held": None}
 
 
 def _float32(x: Any) -> float:

@@ -235,6 +235,7 @@ def refuse_in_capture(what: str, instead: str) -> None:
                            f"{instead}")
 
 
+before_captures: list[Callable[[], None]] = []  # called when one is about to begin, with nothing under way
 at_waits: list[Callable[[], None]] = []  # called whenever the host is about to wait
 after_waits: list[Callable[..., None]] = []  # called when it has waited for a stream, or for a device
 

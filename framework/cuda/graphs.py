@@ -8,8 +8,8 @@
 
 What is recorded are kernels and addresses: inputs are changed by copying into the tensors that were there,
 results lie where they were. Keys of dropout, and what steps of optimizers take (learning rates, counts of
-steps), are those that an eager step would take; other numbers of the host stay as they were, and hooks are
-not called again. What cannot be done again is refused: waits for the device, copies from memory that is not
+steps), are those that an eager step would take, and steps under a ``GradScaler`` are left out as there; other
+numbers of the host stay as they were, and hooks are not called again. What cannot be done again is refused: waits for the device, copies from memory that is not
 pinned, draws of whole tensors, the first step of an optimizer.
 """
 
@@ -63,6 +63,7 @@ class _Capture:
 
     def __init__(self, pool: _Pool) -> None:
         self.thread, self.kept = threading.get_ident(), [pool]
+        self.after: list[Callable[[], None]] = []  # what the host does behind each replay
         self._words: Words | None = None
 
     def words(self) -> Words:
@@ -125,6 +126,8 @@ class CUDAGraph:
         module = _backend.cupy()
         device_flags.memory()  # of this stream: made now, so that a replay does not clear it
         stream.own.synchronize()  # replays may be in other streams, which would not wait for that
+        for look in _backend.before_captures:
+            look()
         if device_launcher.launcher() is None:
             capture_error_mode = "relaxed"  # nobody could take memory otherwise
         self._pool = _Pool.new() if pool is None else pool
@@ -154,6 +157,8 @@ class CUDAGraph:
         device_flags._used.update(self._flags)
         self._capture.send()
         self._graph.launch(current_stream().own)
+        for look in self._capture.after:
+            look()
 
     def reset(self) -> None:
         """Give up what was recorded, and its memory once no tensor has it."""

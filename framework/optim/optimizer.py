@@ -22,6 +22,7 @@ from collections.abc import Callable
 from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -50,6 +51,17 @@ _NO_HOOKS: Any = MappingProxyType({})
 _HOOKS = tuple(f"_optimizer_{name}_hooks" for name in (
     "step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre",
     "load_state_dict_post"))
+
+
+_asking: WeakSet["Optimizer"] = WeakSet()  # those whose last step may have been left out
+
+
+def _settle_all() -> None:
+    for optimizer in [*_asking]:
+        optimizer._settle()
+
+
+cuda.before_captures.append(_settle_all)
 
 
 class Optimizer(Groups):
@@ -177,14 +189,17 @@ class Optimizer(Groups):
                 left += [work[i][0] for i in skipped]
                 work = [pair for i, pair in enumerate(work) if i not in set(skipped)]
             for p, kept in work:
-                if skip is not None:
-                    before = {n: kept[n] for n in ("step", *plan.kept)}  # type: ignore[union-attr]
-                    self._unsettled = [*self._unsettled, (p, kept, before)]
-                kept.update(plan.kept, step=step)  # type: ignore[union-attr]
+                self._count(p, kept, {**plan.kept, "step": step}, skip is not None)  # type: ignore[union-attr]
                 if step == 1:
                     self.state[p] = kept
                 bump(p, name)
         return [] if skip is not None and left and bool(skip) else left
+
+    def _count(self, p: Tensor, kept: dict[str, Any], after: dict[str, Any], unsettled: bool) -> None:
+        """Have the numbers of the state that come after a step; unsettled: it may prove to be left out."""
+        if unsettled:
+            self._unsettled = [*self._unsettled, (p, kept, {name: kept[name] for name in after})]
+        kept.update(after)
 
     def _record_update(self, params: list[Tensor], group: dict[str, Any]) -> None:
         """Have ``params`` updated by the graph that is being recorded, each of whose replays is a step."""
@@ -192,9 +207,8 @@ class Optimizer(Groups):
         if any(not self.state.get(p) for p in params):
             cuda.refuse_in_capture(f"{name}: the first step, which makes the state",
                                    "make a step before you record one")
-        if self._skip is not None or not self._is_fused():
-            cuda.refuse_in_capture(f"{name}: a step that " + ("may be left out" if self._is_fused() else
-                                                              "no kernel makes for all parameters"),
+        if not self._is_fused():
+            cuda.refuse_in_capture(f"{name}: a step that no kernel makes for all parameters",
                                    "call it outside, after the graph's replay()")
         by_step: dict[Any, list[tuple[Tensor, dict[str, Any]]]] = {}
         for p in params:
@@ -202,16 +216,19 @@ class Optimizer(Groups):
             by_step.setdefault((kept["step"], self.launch_key(kept)), []).append((p, kept))
         for (step, _), work in by_step.items():
             plan = self.fused_on_gpu(self.numbers_of(group), step + 1, work[0][1])
-            if plan is None or run_fused(plan, work, None, partial(self._counted, work, group)):
+            again = partial(self._counted, work, group, self._skip is not None)
+            if plan is None or run_fused(plan, work, self._skip, again):
                 cuda.refuse_in_capture(f"{name}: parameters that no kernel takes",
                                        "call it outside, after the graph's replay()")
 
-    def _counted(self, work: list[tuple[Tensor, dict[str, Any]]], group: dict[str, Any]) -> Any:
-        """The step that a graph is about to make."""
+    def _counted(self, work: list[tuple[Tensor, dict[str, Any]]], group: dict[str, Any],
+                 unsettled: bool) -> Any:
+        """The step that a graph is about to make; unsettled: it may be left out."""
+        self._settle()
         step = work[0][1]["step"] + 1
         plan = self.fused_on_gpu(self.numbers_of(group), step, work[0][1])
         for p, kept in work:
-            kept.update(plan.kept, step=step)  # type: ignore[union-attr]
+            self._count(p, kept, {**plan.kept, "step": step}, unsettled)  # type: ignore[union-attr]
             bump(p, f"{type(self).__name__}.step")
         return plan
 
@@ -219,27 +236,30 @@ class Optimizer(Groups):
         """``step()``, left out where ``skip``, a number on the device of the parameters, is not 0.
 
         Nobody waits for it now: the host learns of it before the next step, or when the state is asked for,
-        and then takes back what it has counted.
+        and then takes back what it has counted. So it does after each replay of a graph.
         """
-        name = f"{type(self).__name__}.step"
-        cuda.refuse_in_capture(f"{name}: a step that may be left out, as GradScaler makes them,",
-                               "record up to backward(); call scaler.step() and update() outside, behind it")
         self._settle()
         self._skip = skip
         try:
             return self.step(*args, **kwargs)
         finally:
-            self._skip = None
-            if self._unsettled:
-                self._skipped = cuda.read_later(skip)
+            self._skip, capture = None, cuda.capture_here()
+            if capture is not None:
+                capture.after.append(partial(self._ask_later, skip))
+            elif self._unsettled:
+                self._ask_later(skip)
+
+    def _ask_later(self, skip: Any) -> None:
+        """Have the device say, when it gets there, whether the step was left out."""
+        self._skipped = cuda.read_later(skip)
+        _asking.add(self)
 
     def _settle(self) -> None:
         """Take back the counts of a step that was left out on the device."""
         if self._skipped is None:
             return
-        cuda.refuse_in_capture(f"{type(self).__name__}.step: whether the last step was left out is not known",
-                               "call optimizer.state_dict(), which waits for it, before you record one")
         left_out, self._skipped = bool(self._skipped() != 0), None
+        _asking.discard(self)
         for p, kept, before in self._unsettled if left_out else ():
             kept.update(before)
             if not kept["step"]:
