@@ -1,5 +1,6 @@
 """Calls on a device beside the same calls on the CPU: what is taken, what is refused, and how results lie."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -262,3 +263,28 @@ def test_further_figures_of_memory(limited):  # noqa: F811
     assert after["num_alloc_retries"] == before["num_alloc_retries"] + 1
     assert after["active_bytes.all.current"] == after["allocated_bytes.all.current"]
     assert after["inactive_split_bytes.all.current"] == fw.cuda.memory_reserved() - fw.cuda.memory_allocated()
+
+
+def test_a_snapshot_of_memory(limited):  # noqa: F811
+    """Segments in PyTorch's form, which sum up to the figures, with what made their tensors."""
+    gc.collect()
+    with fw.autograd.detect_anomaly():
+        weight = fw.ones(300, device="cuda", requires_grad=True)
+        product = weight * 2
+    kept = fw.ones(5000, device="cuda")
+    del kept
+    segments = fw.cuda.memory_snapshot(0)
+    assert sum(s["total_size"] for s in segments) == fw.cuda.memory_reserved()
+    assert sum(s["allocated_size"] for s in segments) == fw.cuda.memory_allocated()
+    at = {s["address"]: s for s in segments}
+    assert len(at) == len(segments)
+    assert at[0]["blocks"][0]["state"] == "inactive" and at[0]["total_size"] >= 20480
+    for tensor, text in ((weight, "a leaf that requires grad"), (product, "made by mul")):
+        segment = at[tensor.data_ptr()]
+        assert segment["device"] == 0 and segment["total_size"] == 1536 and segment["requested_size"] == 1200
+        (block,) = segment["blocks"]
+        assert block["state"] == "active_allocated" and block["size"] == 1536
+        assert text in block["frames"][0]["name"]
+    assert block["frames"][0]["filename"].endswith("test_device_equal.py") and block["frames"][0]["line"] > 0
+    assert fw.cuda.memory._snapshot()["segments"] == [
+        s for i in range(fw.cuda.device_count()) for s in fw.cuda.memory_snapshot(i)]

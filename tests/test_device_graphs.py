@@ -310,7 +310,7 @@ SCALED = {
 
 @pytest.mark.parametrize("name", SCALED)
 def test_a_step_under_a_scaler_as_a_graph(name, graphs):
-    """Whole iterations, some of which overflow: parameters, counts and the factor of eager ones, without a wait."""
+    """Whole iterations, some of which overflow: parameters, counts, the factor of eager ones; no wait."""
     from cupy import counts
 
     start, ends = np.random.default_rng(0).standard_normal((3, 4)), []

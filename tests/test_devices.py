@@ -21,6 +21,7 @@ def test_cuda_without_a_gpu_answers():
     c = fw.cuda
     assert c.device_count() == 0 and not c.is_available() and not c.is_bf16_supported()
     assert c.memory_allocated() == c.max_memory_allocated() == c.memory_reserved() == c.memory_cached() == 0
+    assert c.memory_snapshot() == [] == c.memory._snapshot()["segments"]
     assert c.max_memory_reserved() == 0 and c.memory_stats() == {} and "no CUDA device" in c.memory_summary()
     assert c.get_rng_state_all() == [] and c.set_rng_state_all([]) is None and c.get_arch_list() == []
     for nothing in (c.empty_cache, c.reset_peak_memory_stats, c.reset_max_memory_allocated, c.ipc_collect,

@@ -44,6 +44,7 @@ from .memory import mem_get_info as mem_get_info
 from .memory import memory_allocated as memory_allocated
 from .memory import memory_cached as memory_cached
 from .memory import memory_reserved as memory_reserved
+from .memory import memory_snapshot as memory_snapshot
 from .memory import memory_stats as memory_stats
 from .memory import memory_stats_as_nested_dict as memory_stats_as_nested_dict
 from .memory import memory_summary as memory_summary

@@ -9,8 +9,9 @@
 What is recorded are kernels and addresses: inputs are changed by copying into the tensors that were there,
 results lie where they were. Keys of dropout, and what steps of optimizers take (learning rates, counts of
 steps), are those that an eager step would take, and steps under a ``GradScaler`` are left out as there; other
-numbers of the host stay as they were, and hooks are not called again. What cannot be done again is refused: waits for the device, copies from memory that is not
-pinned, draws of whole tensors, the first step of an optimizer.
+numbers of the host stay as they were, and hooks are not called again. What cannot be done again is refused:
+waits for the device, copies from memory that is not pinned, draws of whole tensors, the first step of an
+optimizer.
 """
 
 import gc

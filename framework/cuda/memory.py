@@ -1,7 +1,8 @@
 """Memory of GPUs, as CuPy's pool counts it. All figures are 0 where there is no GPU."""
 
 import gc
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
 from ..autograd.anomaly import site_of
 from ..backends import cuda as _backend
@@ -53,11 +54,17 @@ def _peak(device: Any) -> tuple[int, int]:
     return tuple(_peaks()[needed(device).index])  # type: ignore[index, return-value]
 
 
-def owners(device: int) -> list[str]:
-    """The largest tensors on a device, each with the op that made it, and the line that called it where lines
-    are noted."""
-    found: dict[int, tuple[int, str]] = {}
-    noted = False
+class _Owned(NamedTuple):
+    """Memory of a tensor: what has it, and where that was made, "" where lines are not noted."""
+
+    root: Any
+    text: str
+    line: str
+
+
+def _owned(device: int) -> dict[int, _Owned]:
+    """The memory of tensors on a device, by the id of the array that owns it."""
+    found: dict[int, _Owned] = {}
     for x in gc.get_objects():
         if not issubclass(type(x), Tensor):
             continue
@@ -68,20 +75,76 @@ def owners(device: int) -> list[str]:
         if not isinstance(array, _backend.cupy().ndarray) or int(array.device.id) != device:
             continue
         root = array if array.base is None else array.base
-        text = f"{bytes_of(root.nbytes)}: {x.dtype} {list(x.shape)}"
-        node = x._node
+        text, line, node = f"{x.dtype} {list(x.shape)}", "", x._node
         if hasattr(node, "op"):
             text += f", made by {node.op.name}"
-            line = notes_of(node).get("profiled", (site_of(node),))[0]
-            text += f" at {line}" if line else ""
-            noted = noted or bool(line)
+            line = str(notes_of(node).get("profiled", (site_of(node),))[0] or "")
         elif node is not None:
             text += ", a leaf that requires grad"
-        found[id(root)] = root.nbytes, text
-    lines = [text for _, text in sorted(found.values(), reverse=True)[:5]]
-    if lines and not noted:
+        found[id(root)] = _Owned(root, text, line)
+    return found
+
+
+def owners(device: int) -> list[str]:
+    """The largest tensors on a device, each with the op that made it, and the line that called it where lines
+    are noted."""
+    found = [(x.root.nbytes, x.text + (f" at {x.line}" if x.line else ""), bool(x.line))
+             for x in _owned(device).values()]
+    lines = [f"{bytes_of(size)}: {text}" for size, text, _ in sorted(found, reverse=True)[:5]]
+    if lines and not any(noted for *_, noted in found):
         lines.append("(within autograd.detect_anomaly() the lines that made them are known)")
     return lines
+
+
+def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
+    """The memory of a device, or of all, as segments of blocks, in PyTorch's form; empty without a GPU.
+
+    CuPy does not tell which blocks the driver gave together: each block in use is a segment, and what is kept
+    for later is one, whose address is 0. ``frames`` of a block say which op made its tensor, and within
+    ``autograd.detect_anomaly()`` at which line.
+    """
+    if _pool(device) is None:
+        return []
+    device_launcher.forget()  # results that are kept to be handed out again are in nobody's use
+    chosen = range(device_count()) if device is None else [needed(device).index]
+    return [segment for index in chosen for segment in _segments(index)]  # type: ignore[arg-type]
+
+
+def _segments(index: int) -> list[dict[str, Any]]:
+    known, segments, array_type = _owned(index), [], _backend.cupy().ndarray
+    for x in gc.get_objects():
+        if type(x) is not array_type or x.base is not None or not x.nbytes or int(x.device.id) != index:
+            continue
+        about = known.get(id(x))
+        segments.append(_segment(index, int(x.data.mem.ptr), _whole(x.nbytes), x.nbytes, about))
+    used, held = _figures(index)
+    if held > used:
+        segments.append(_segment(index, 0, held - used, 0, None))
+    return sorted(segments, key=lambda segment: segment["address"])
+
+
+def _whole(size: int) -> int:
+    return -(-size // 512) * 512  # as CuPy's pool hands out memory
+
+
+def _segment(index: int, address: int, size: int, requested: int, about: _Owned | None) -> dict[str, Any]:
+    frames = []
+    if about is not None:
+        place = re.match(r"(.*?):(\d+)", about.line)
+        file, line = (place[1], int(place[2])) if place else (about.line, 0)
+        frames = [{"filename": file, "line": line, "name": about.text}]
+    block = {"address": address, "size": size, "requested_size": requested,
+             "state": "active_allocated" if requested else "inactive", "frames": frames}
+    in_use = size if requested else 0
+    return {"device": index, "address": address, "total_size": size, "allocated_size": in_use,
+            "active_size": in_use, "requested_size": requested, "stream": 0,
+            "segment_type": "large" if size > 1 << 20 else "small", "segment_pool_id": (0, 0),
+            "is_expandable": False, "frames": [], "blocks": [block]}
+
+
+def _snapshot(device: Any = None) -> dict[str, Any]:
+    """``memory_snapshot`` as PyTorch's programs for pictures of memory read it; nobody notes a history."""
+    return {"segments": memory_snapshot(device), "device_traces": [], "allocator_settings": {}}
 
 
 def empty_cache() -> None:
