@@ -20,17 +20,14 @@ template <double (*F)(double, int), class T> void each(const T* x, int64_t n, T*
     });
 }
 
-// With Quick where the order is at most `most_quick`.
+// With Quick where the order is at most `most_quick`, or its negative.
 template <double (*F)(double, int), Floats Quick, int most_quick>
 void of_floats(const float* x, int64_t n, float* to, int order) {
-    if (order < 0 || order > most_quick) return each<F, float>(x, n, to, order);
+    if (size_of(order) > most_quick) return each<F, float>(x, n, to, order);
     parallel(n, 2048, [&](int64_t begin, int64_t end) { Quick(x + begin, end - begin, to + begin, order, F); });
 }
 
-template <double (*F)(double, int), int least = 0, int most = 0> Function exact(const char* name) {
-    return {name, least, most, -1, each<F, float>, each<F, double>};
-}
-// The same, with Quick for float32.
+// With Quick for float32.
 template <double (*F)(double, int), Floats Quick, int least = 0, int most = 0, int most_quick = 0>
 Function fast(const char* name) {
     return {name, least, most, most_quick, of_floats<F, Quick, most_quick>, each<F, double>};
@@ -46,12 +43,12 @@ std::vector<Function> functions() {
         fast<alone<ndtri>, ndtri_of_floats>("special_ndtri"),
         fast<bessel_ie, bessel_ie_of_floats, -3, 3, 1>("special_bessel_ie"),
         fast<bessel_i, bessel_i_of_floats, -3, 3, 1>("special_bessel_i"),
-        exact<bessel_j, -ORDER, ORDER>("special_bessel_j"),
-        exact<bessel_y, -ORDER, ORDER>("special_bessel_y"),
+        fast<bessel_j, bessel_j_of_floats, -ORDER, ORDER, 1>("special_bessel_j"),
+        fast<bessel_y, bessel_y_of_floats, -ORDER, ORDER, 1>("special_bessel_y"),
         fast<bessel_k, bessel_k_of_floats, -ORDER, ORDER, 1>("special_bessel_k"),
         fast<bessel_ke, bessel_ke_of_floats, -ORDER, ORDER, 1>("special_bessel_ke"),
-        exact<alone<erfcx>>("special_erfcx"),
-        exact<alone<log_ndtr>>("special_log_ndtr"),
+        fast<alone<erfcx>, erfcx_of_floats>("special_erfcx"),
+        fast<alone<log_ndtr>, log_ndtr_of_floats>("special_log_ndtr"),
         fast<sinc, sinc_of_floats, 0, ORDER, 1>("special_sinc"),
     };
 }

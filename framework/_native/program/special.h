@@ -10,12 +10,12 @@ namespace fw::special {
 struct Function {
     const char* name;
     int least, most;  // orders
-    int most_quick;   // orders from 0 to this one have a quicker formula for float32; -1: none has
+    int most_quick;   // orders up to this one, and their negatives, have a quicker formula for float32
     void (*floats)(const float* x, int64_t n, float* to, int order);
     void (*doubles)(const double* x, int64_t n, double* to, int order);
 
     bool takes(int order) const { return order >= least && order <= most; }
-    bool quick(int order) const { return order >= 0 && order <= most_quick; }
+    bool quick(int order) const { return order <= most_quick && order >= -most_quick; }
 };
 std::vector<Function> functions();
 
@@ -28,6 +28,10 @@ void lgamma_of_floats(const float* x, int64_t n, float* to, int order, double (*
 void polygamma_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
 void erfinv_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
 void ndtri_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
+void erfcx_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
+void log_ndtr_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
+void bessel_j_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
+void bessel_y_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
 void bessel_i_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
 void bessel_ie_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
 void bessel_k_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));

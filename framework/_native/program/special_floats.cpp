@@ -1,71 +1,51 @@
 // Special functions of float32 (special.h): the formulas of special_numbers.h with several numbers in a vector.
 #include "program/special.h"
-#include "program/special_tables.h"
-
-#include <limits>
-
-#include "base/vecmath.h"
+#include "program/special_floats.h"
 #include "random/normal.h"
 
 namespace fw::special {
 namespace {
 
-using V = Vec<double>;
-typedef float Floats __attribute__((vector_size(sizeof(float) * lanes<double>)));
+// -- sin(pi t) and cos(pi t) for |t| <= 1/2: polynomials in t^2, 2^-51 ----------------------
 
-constexpr double PI = 3.14159265358979323846, EULER = 0.57721566490153286061, INF = std::numeric_limits<double>::infinity();
+constexpr double SINE[] = {3.1415926535897927, -5.167712780049786, 2.550164039861884, -0.5992645288256148,
+    0.08214587882077493, -0.007370364352718201, 0.0004659870919775173, -2.1133714397960184e-05};
+constexpr double COSINE[] = {1.0, -4.934802200544676, 4.058712126416498, -1.335262768843456, 0.23533063012967062,
+    -0.02580688873817758, 0.001929556278037417, -0.00010456656706174584, 4.149578027057121e-06};
 
-template <class F> void each(const float* x, int64_t n, float* to, F&& f) {
-    int64_t i = 0;
-    for (; i < n; i += lanes<double>) {
-        const size_t bytes = size_t(std::min<int64_t>(lanes<double>, n - i)) * sizeof(float);
-        Floats some = Floats{} + 1.0f;
-        std::memcpy(&some, x + i, bytes);
-        some = __builtin_convertvector(f(V(__builtin_convertvector(some, V))), Floats);
-        std::memcpy(to + i, &some, bytes);
-    }
-}
+V sine_of_turn(V t) { return t * math::poly<V>(t * t, SINE); }
+V cosine_of_turn(V t) { return math::poly<V>(t * t, COSINE); }
 
 // -- gamma: by recurrence to where Stirling's series has converged ----------------------------------------------
 
-// The coefficients of 1 / z, 1 / z^3, ... of log gamma: B_2k / (2k (2k - 1))
-constexpr double STIRLING[] = {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360, 1.0 / 156,
-                               -3617.0 / 122400};
+// z (log gamma(z) - (z - 1/2) log z + z - log(2 pi) / 2) in 1 / z^2, z >= 3.5: 2^-59
+constexpr double STIRLING[] = {0.08333333333333331, -0.002777777777738235, 0.0007936507770995531, -0.000595235380443146,
+    0.0008415212319288714, -0.0019061002308561502, 0.006049649480253398, -0.02195956085228026, 0.06735558830496968,
+    -0.11232786183772552};
+// lgamma(2 + e) / e, |e| <= 1/2: 2^-55
+constexpr double AT_TWO[] = {0.42278433509846713, 0.32246703342411215, -0.0673523010531956, 0.020580808427992214,
+    -0.007385551028937974, 0.002890510319171675, -0.0011927539009204018, 0.0005096698136708768, -0.00022315497868931946,
+    9.94536967684417e-05, -4.492371708374659e-05, 2.053566973891129e-05, -9.456338120610123e-06, 4.2551334320752134e-06,
+    -1.9741884532905586e-06, 1.2162149498623653e-06, -5.812501250599261e-07};
 // Those of -1 / z^2, -1 / z^4, ... of digamma: B_2k / 2k
 constexpr double DIGAMMA[] = {1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760, 1.0 / 12,
                               -3617.0 / 8160, 43867.0 / 14364, -174611.0 / 6600};
-// lgamma(1 + e) / e and lgamma(2 + e) / e: Euler's constant, then (-1)^k zeta(k) / k, less 1 in the second
-constexpr double AT_ONE[] = {-0.57721566490153286061, 0.82246703342411321824, -0.40068563438653142847,
-                             0.27058080842778454788, -0.20738555102867398527, 0.16955717699740818995,
-                             -0.14404989676884611812};
-constexpr double AT_TWO[] = {0.42278433509846713939, 0.32246703342411321824, -0.067352301053198095133,
-                             0.020580808427784547879, -0.0073855510286739852663, 0.0028905103307415232858,
-                             -0.0011927539117032609771};
-constexpr double NEAR = 0x1p-7;  // within which these series are good to a millionth of the last digit
-
+// By Stirling's series from 3.5 on, else from the series at 2, one or no factor away; there is one logarithm for either.
 V lgamma(V x) {
     const auto reflected = x < 0.5;
-    V z = reflected ? 1.0 - x : x;
-    const V argument = z;
-    V product = V{} + 1.0;
-    for (int k = 0; k < 8; ++k) {
-        const auto small = z < 8.0;
-        product = small ? product * z : product;
-        z = small ? z + 1.0 : z;
+    const V z = reflected ? 1.0 - x : x;
+    const auto below = z < 1.5, above = z >= 2.5, far = z >= 3.5;
+    const V e = z - (below ? V{} + 1.0 : above ? V{} + 3.0 : V{} + 2.0), inverse = 1.0 / z;
+    const V log = math::log_positive<V>(above & ~far ? z - 1.0 : z);
+    const V near = e * math::poly<V>(e, AT_TWO) + (above ? log : below ? -log : V{}) + 0.0;  // no -0
+    V y = (z - 0.5) * log - z + 0.91893853320467274178 + inverse * math::poly<V>(inverse * inverse, STIRLING);
+    y = far ? y : near;
+    if (math::any(reflected)) {
+        const V turn = x - math::rint<V>(x), sine = math::abs<V>(sine_of_turn(turn));
+        y = reflected ? math::log_positive<V>(PI / sine) - y : y;
+        y = reflected & (turn == 0.0) ? V{} + INF : y;
     }
-    const V inverse = 1.0 / z;
-    V y = (z - 0.5) * math::log_positive<V>(z) - z + 0.91893853320467274178 +
-          inverse * math::poly<V>(inverse * inverse, STIRLING);
-    // log(product), and of what is reflected log(pi / sin(pi x)), in one logarithm
-    const V turn = x - math::rint<V>(x);
-    if (math::any(reflected)) product = reflected ? PI * product / math::abs<V>(math::sin<V>(PI * turn)) : product;
-    const V rest = math::log_positive<V>(product);
-    y = reflected ? rest - y : y - rest;
-    const V from_one = argument - 1.0, from_two = argument - 2.0;
-    y = ~reflected & (math::abs<V>(from_one) < NEAR) ? from_one * math::poly<V>(from_one, AT_ONE) + 0.0 : y;  // no -0
-    y = ~reflected & (math::abs<V>(from_two) < NEAR) ? from_two * math::poly<V>(from_two, AT_TWO) : y;
-    const auto pole = reflected & (turn == 0.0);
-    y = pole | math::isinf<V>(x) ? V{} + std::numeric_limits<double>::infinity() : y;
+    y = math::isinf<V>(x) ? V{} + INF : y;
     return x != x ? x : y;
 }
 
@@ -83,11 +63,11 @@ V digamma(V x) {
     if (math::any(reflected)) {
         const V turn = x - math::rint<V>(x);
         y = reflected ? y - PI / math::tan<V>(PI * turn) : y;
-        const V pole = math::copysign<V>(V{} + std::numeric_limits<double>::infinity(), -x);
-        y = reflected & (turn == 0.0) ? (x == 0.0 ? pole : V{} + std::numeric_limits<double>::quiet_NaN()) : y;
-        y = x == -std::numeric_limits<double>::infinity() ? V{} + std::numeric_limits<double>::quiet_NaN() : y;
+        const V pole = math::copysign<V>(V{} + INF, -x);
+        y = reflected & (turn == 0.0) ? (x == 0.0 ? pole : V{} + NOT) : y;
+        y = x == -INF ? V{} + NOT : y;
     }
-    y = x == std::numeric_limits<double>::infinity() ? x : y;
+    y = x == INF ? x : y;
     return x != x ? x : y;
 }
 
@@ -116,65 +96,14 @@ V polygamma(V z, int n) {
     return n_factorial * (total + tail);
 }
 
-// -- modified Bessel functions of order 0 and 1: as many terms as float32 has digits for --------------------------
-
-template <int terms, size_t N> V series(V t, const double (&c)[N]) {  // Clenshaw's recurrence
-    static_assert(terms <= int(N), "so many coefficients");
-    V b = {}, before = {};
-    for (int k = terms - 1; k > 0; --k) {
-        const V next = 2.0 * t * b - before + c[k];
-        before = b;
-        b = next;
-    }
-    return t * b - before + c[0];
-}
-
-V bessel_ie(V x, int n) {
-    const V y = math::abs<V>(x);
-    V r = n ? x * series<19>(0.25 * y - 1.0, I1_NEAR) : series<20>(0.25 * y - 1.0, I0_NEAR);
-    const auto beyond = y > 8.0;
-    if (math::any(beyond)) {
-        const V t = 16.0 / y - 1.0, far = (n ? series<8>(t, I1_FAR) : series<8>(t, I0_FAR)) / sqrt(y);
-        r = beyond ? (n ? math::copysign<V>(far, x) : far) : r;
-    }
-    return r;
-}
-
-V bessel_i(V x, int n) {
-    const V y = math::abs<V>(x), half = math::exp<V>(0.5 * y), r = half * bessel_ie(x, n) * half;
-    return y == INF ? (n ? x : y) : r;
-}
-
-V bessel_ke(V x, int n) {
-    V t = 4.0 / x - 1.0, r = (n ? series<13>(t, K1_FAR) : series<13>(t, K0_FAR)) / sqrt(x);
-    const auto near = x <= 2.0;
-    if (math::any(near)) {
-        const V z = near ? x : V{} + 1.0, square = 0.25 * z * z, log = math::log_positive<V>(0.5 * z);
-        V term = V{} + 1.0, i = {}, s = {};
-        double harmonic = 0;
-        for (int k = 0; k < 10; ++k) {  // the series at 0 (NIST DLMF 10.31)
-            const double next = 1.0 / (k + 1);
-            i += n ? term * next : term;
-            s += term * (n ? next * (2 * (harmonic - EULER) + next) : harmonic);
-            harmonic += next;
-            term *= square * (next * next);
-        }
-        const V small = n ? 1.0 / z + 0.5 * z * (log * i - 0.5 * s) : s - (log + EULER) * i;
-        r = near ? math::exp<V>(z) * small : r;
-    }
-    r = x == INF ? V{} : x == 0.0 ? V{} + INF : r;
-    return x >= 0.0 ? r : V{} + std::numeric_limits<double>::quiet_NaN();
-}
-
-V bessel_k(V x, int n) { return x > 2000.0 ? V{} : math::exp<V>(-x) * bessel_ke(x, n); }
-
 // -- sin(pi x) / (pi x) and its slope ----------------------------------------------------------------------------
 
 V sinc(V x, int n) {
-    const V t = PI * x, turn = PI * (x - 2.0 * math::rint<V>(0.5 * x)), value = math::sin<V>(turn) / t;
+    const V whole = math::rint<V>(x), turn = x - whole, t = PI * x;
+    const V sign = whole == 2.0 * math::rint<V>(0.5 * whole) ? V{} + 1.0 : V{} - 1.0, value = sign * sine_of_turn(turn) / t;
     if (!n) return x == 0.0 ? V{} + 1.0 : value;
     const V square = t * t, near = t * (-1.0 / 3 + square * (1.0 / 30 + square * (-1.0 / 840 + square / 45360)));
-    return PI * (square < 0.01 ? near + 0.0 : (math::cos<V>(turn) - value) / t);
+    return PI * (square < 0.01 ? near + 0.0 : (sign * cosine_of_turn(turn) - value) / t);
 }
 
 // -- the inverse of the normal distribution: AS 241 -------------------------------------------------------------
@@ -200,8 +129,64 @@ V quantile(V q, V end) {
     V y = middle(q);
     const auto outer = math::abs<V>(q) > 0.425;
     if (math::any(outer)) y = outer ? math::copysign<V>(tail(end), q) : y;
-    y = end == 0.0 ? math::copysign<V>(V{} + std::numeric_limits<double>::infinity(), q) : y;
-    return end >= 0.0 ? y : V{} + std::numeric_limits<double>::quiet_NaN();
+    y = end == 0.0 ? math::copysign<V>(V{} + INF, q) : y;
+    return end >= 0.0 ? y : V{} + NOT;
+}
+
+// -- the inverse of erf: x times a polynomial in w = -log(1 - x^2), 2^-34; beyond 5 in the root of w ---------------
+
+constexpr double INVERSE_NEAR[] = {1.5014093511307296, 0.6166006919867009, -0.026108237741432467, -0.019573564270649057,
+    0.008525432590256501, -0.0004878764749554979, -0.0008343272659614886, 0.00029213577974979843, 2.10274531521873e-05,
+    -4.140043618074984e-05, 7.820672733815211e-06, 2.931137042117709e-06, -1.2236984334405913e-06};
+constexpr double INVERSE_FAR[] = {3.013130114283491, 0.9477109809153821, 0.005558307837617605, -0.0038163893935569556,
+    0.0025051896690756036, -0.0015912670921715902, 0.0007966875088851966, -0.00023631481052444284, -1.8783278726641393e-05,
+    6.316405696568047e-05, -3.184172888259799e-05, 2.948740425349144e-06, 4.5252474406567695e-06, -1.6837655078738585e-06};
+
+// log(1 + f) / f for a mantissa 1 + f: 2^-33
+constexpr double LOG_PART[] = {1.0000000000337093, -0.5000000033168733, 0.33333331575467634, -0.2499993331852753,
+    0.2000010840788648, -0.1667048317981796, 0.14285649477647316, -0.12410622112909875, 0.1101935062910602,
+    -0.10879439957071714, 0.10741801735008594, -0.05996999363706579};
+
+V erfinv(V x) {
+    const V size = math::abs<V>(x);
+    const auto [k, m] = math::split<V>((1.0 - size) * (1.0 + size));
+    const V f = 1.0 - m, w = f * math::poly<V>(-f, LOG_PART) - k * 0.69314718055994530942;
+    V y = math::poly<V>(w * 0.4 - 1.0, INVERSE_NEAR);
+    const auto outer = w > 5.0;
+    if (math::any(outer)) {
+        constexpr double least = 2.23606797749978969641, most = 4.12310562561766054982;  // the roots of 5 and 17
+        y = outer ? math::poly<V>((sqrt(w) - 0.5 * (least + most)) * (2 / (most - least)), INVERSE_FAR) : y;
+    }
+    y = size == 1.0 ? V{} + INF : y;
+    return size <= 1.0 ? x * y : V{} + NOT;
+}
+
+// -- normal tails: exp(a^2) erfc(a) (a + 3) in (a - 3) / (a + 3), 2^-34 ---------------------------------------------
+
+constexpr double TAIL[] = {1.074006907095583, -0.8833944527814879, 0.5902283561681002, -0.3104672766619819,
+    0.11952778118498066, -0.026827071304895925, -0.0012125784260956789, 0.0030332571157849564, -0.0005476593806946941,
+    -0.00027470452039214384, 0.00010612604536456836, 2.7432789493835322e-05, -1.5676277782942797e-05, -2.392885825645366e-06,
+    1.5353711747406371e-06};
+
+V scaled_tail(V a) {  // exp(a^2) erfc(a) for a >= 0
+    a = math::lesser(math::all<V>(1e300), a);
+    const V inverse = 1.0 / (a + 3.0);
+    return inverse * math::poly<V>((a - 3.0) * inverse, TAIL);
+}
+
+V erfcx(V x) {
+    const V y = scaled_tail(math::abs<V>(x));
+    const auto left = x < 0.0;
+    return math::any(left) ? (left ? 2.0 * math::exp<V>(x * x) - y : y) : y;
+}
+
+V log_ndtr(V x) {
+    const V scaled = 0.5 * scaled_tail(math::abs<V>(x) * 0.70710678118654752440), square = 0.5 * x * x;
+    const auto left = x < 0.0;
+    V tail = scaled;
+    if (math::any(~left)) tail = left ? scaled : scaled * math::exp<V>(-square);
+    const V log = math::log<V>(left ? tail : 1.0 - tail);
+    return left ? log - square : (tail < 1e-6 ? -tail - 0.5 * tail * tail : log);
 }
 
 }  // namespace
@@ -216,22 +201,16 @@ void polygamma_of_floats(const float* x, int64_t n, float* to, int order, double
         if (!(x[i] > 0 && x[i] <= std::numeric_limits<float>::max())) to[i] = float(exact(x[i], order));
 }
 void erfinv_of_floats(const float* x, int64_t n, float* to, int, double (*)(double, int)) {
-    each(x, n, to, [](V v) { return quantile(0.5 * v, 0.5 * (1.0 - math::abs<V>(v))) * 0.70710678118654752440; });
+    each(x, n, to, [](V v) { return erfinv(v); });
+}
+void erfcx_of_floats(const float* x, int64_t n, float* to, int, double (*)(double, int)) {
+    each(x, n, to, [](V v) { return erfcx(v); });
+}
+void log_ndtr_of_floats(const float* x, int64_t n, float* to, int, double (*)(double, int)) {
+    each(x, n, to, [](V v) { return log_ndtr(v); });
 }
 void ndtri_of_floats(const float* x, int64_t n, float* to, int, double (*)(double, int)) {
     each(x, n, to, [](V p) { return quantile(p - 0.5, p < 0.5 ? p : 1.0 - p); });
-}
-void bessel_i_of_floats(const float* x, int64_t n, float* to, int order, double (*)(double, int)) {
-    each(x, n, to, [order](V v) { return bessel_i(v, order); });
-}
-void bessel_ie_of_floats(const float* x, int64_t n, float* to, int order, double (*)(double, int)) {
-    each(x, n, to, [order](V v) { return bessel_ie(v, order); });
-}
-void bessel_k_of_floats(const float* x, int64_t n, float* to, int order, double (*)(double, int)) {
-    each(x, n, to, [order](V v) { return bessel_k(v, order); });
-}
-void bessel_ke_of_floats(const float* x, int64_t n, float* to, int order, double (*)(double, int)) {
-    each(x, n, to, [order](V v) { return bessel_ke(v, order); });
 }
 void sinc_of_floats(const float* x, int64_t n, float* to, int order, double (*)(double, int)) {
     each(x, n, to, [order](V v) { return sinc(v, order); });

@@ -308,7 +308,8 @@ SPECIAL_FUNCTION double sinc(double x, int n) {
         }
         return total * scale;
     }
-    const double turn = pi * (x - 2 * rint(0.5 * x)), sine = sin(turn), cosine = n ? cos(turn) : 0;
+    const double whole = rint(x), turn = pi * (x - whole), sign = whole == 2 * rint(0.5 * whole) ? 1 : -1;
+    const double sine = sign * sin(turn), cosine = n ? sign * cos(turn) : 0;
     double slope = sine / t;
     for (int k = 1; k <= n; ++k) {
         const double wave = k % 2 ? cosine : sine;

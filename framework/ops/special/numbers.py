@@ -346,8 +346,10 @@ def _sinc_slope(xp: Any, x: Any, n: int) -> Any:
         series = series + (-1) ** k / (math.factorial(2 * k - n) * (2 * k + 1)) * power
         power = power * square
     far = xp.where(xp.abs(t) > reach, t, reach)
-    turn = math.pi * (x - 2 * xp.rint(0.5 * x))
-    waves = (xp.sin(turn), xp.cos(turn), -xp.sin(turn), -xp.cos(turn))
+    whole = xp.rint(x)
+    sign = xp.where(whole == 2 * xp.rint(0.5 * whole), 1.0, -1.0)
+    sine, cosine = (sign * wave(math.pi * (x - whole)) for wave in (xp.sin, xp.cos))
+    waves = (sine, cosine, -sine, -cosine)
     slope = waves[0] / far
     for k in range(1, n + 1):
         slope = (waves[k % 4] - k * slope) / far
