@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _native, dtypes
-from .backends import backend_for, cuda, move
+from .backends import backend_for, cuda, move, on_device
 from .backends.precision import are_deterministic_algorithms_enabled
 from .device import Device, as_device
 from .errors import DTypeError, ShapeError
@@ -79,7 +79,8 @@ def _filled(maker: Maker, size: tuple, fill: Any, dtype: Any, device: Any, requi
     else:
         array = backend_for(target).empty(shape, kind.numpy, target)
         if fill is not None:
-            array.fill(fill)
+            with on_device(array):
+                array.fill(fill)
     result = made(maker, array) if fill is None else made(maker, array, fill)
     return result.requires_grad_(True) if requires_grad else result
 
@@ -299,7 +300,7 @@ def _evenly(start: Any, step: Any, count: int, kind: dtypes.DType, device: Devic
     if device.type != "cuda" or not usual:
         return None
     module = cuda.cupy()
-    with module.cuda.Device(cuda.index_of(device)):
+    with cuda.on(device):
         if whole:
             array = module.arange(start, start + count * step, step, dtype=np.int64)
         else:
@@ -426,7 +427,7 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     target = as_device(device)
     if target.type == "cuda" and kind.numpy.kind in "fiub":
-        with cuda.cupy().cuda.Device(cuda.index_of(target)):
+        with cuda.on(target):
             array = cuda.cupy().eye(n, m, dtype=kind.numpy)
     else:
         array = move(np.eye(n, m, dtype=kind.numpy), target)

@@ -481,7 +481,7 @@ def _on_device(source: Generator, shape: tuple[int, ...], dtype: np.dtype, devic
             return None
         with parts.device:
             return (parts * real.type(0.5 ** 0.5) if normal else parts).view(dtype)[..., 0]
-    with cuda.cupy().cuda.Device(cuda.index_of(device)):
+    with cuda.on(device):
         if cuda.capture is not None and (capture := cuda.capture_here()) is not None:
             key = graph_key(capture.words(), lambda: _word(source))
             array = device_random.draw_by_key(key, shape, dtype, normal)
@@ -517,7 +517,7 @@ def integers_array(low: int, high: int, shape: tuple[int, ...], numpy_dtype: Any
         return meta.of(shape, np.dtype(numpy_dtype))
     source, dtype, n = _source(device, generator), np.dtype(numpy_dtype), prod(shape)
     if device.type == "cuda" and device_random.takes(dtype) and n and -_HALF <= low < high <= _HALF:
-        with cuda.cupy().cuda.Device(cuda.index_of(device)):
+        with cuda.on(device):
             return device_random.integers(fresh_key(device, source), low, high, shape, dtype)
     array = keyed_integers(_word(source), low, high, shape) if n else np.empty(shape, np.int64)
     return move(array if array.dtype == dtype else converted(array, dtype), device)

@@ -10,7 +10,7 @@ import framework as fw
 DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool")
 ROUNDING = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
 LEAVES_THE_DEVICE = {"cpu", "to", "__contains__", "broadcast_shapes"}
-LATER = re.compile(r" \(found on cuda:0, told when the host waited for it\)")
+LATER = re.compile(r" \(found on cuda:\d, told when the host waited for it\)")
 ON_PURPOSE = {  # where a difference is none to mend
     **dict.fromkeys(("topk", "kthvalue", "median", "nanmedian"), "among equal elements any index is right"),
     **dict.fromkeys(
@@ -51,14 +51,14 @@ def run(row, sample, dtype, device, home):
     return seen
 
 
-def difference(row, sample, dtype, home):
-    """What differs between the device and the CPU, in words; nothing if nothing does."""
+def difference(row, sample, dtype, home, device="cuda:0"):
+    """What differs between a device and the CPU, in words; nothing if nothing does."""
     if row.name in ON_PURPOSE:
         return ""
     with np.errstate(all="ignore"):
-        want, got = run(row, sample, dtype, "cpu", home), run(row, sample, dtype, "cuda:0", home)
+        want, got = run(row, sample, dtype, "cpu", home), run(row, sample, dtype, device, home)
     if isinstance(want, Exception) or isinstance(got, Exception):
-        texts = [re.sub(r"cuda:0|cpu", "device", LATER.sub("", repr(x))) for x in (want, got)]
+        texts = [re.sub(r"cuda:\d|cpu", "device", LATER.sub("", repr(x))) for x in (want, got)]
         return "" if texts[0] == texts[1] else f"{got!r}, wanted {want!r}"[:400]
     if [d for d, _ in want] != [d for d, _ in got]:
         return f"dtypes {[d for d, _ in got]}, wanted {[d for d, _ in want]}"

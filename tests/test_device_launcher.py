@@ -241,6 +241,7 @@ def test_results_that_nobody_has_are_handed_out_again(driver):
 
 def test_no_more_python_on_the_road_of_an_operator(driver):
     """Functions that ``a + b`` calls on a device, once its kernel is known (device_road.py says the time)."""
+    fw.ones(1 << 14, device="cuda")  # a peak of memory, below which nobody looks for another
     a, b = (fw.ones(3, device="cuda") for _ in range(2))
     a + b
     fw.cuda.synchronize()  # what kernels of before reported is looked at, once
@@ -271,7 +272,13 @@ def test_calls_on_the_current_device_open_no_context(alone, raw, cupy, monkeypat
     x, w = fw.ones(4, 4, device="cuda"), fw.ones(4, 4, device="cuda", requires_grad=True)
     calls = [lambda: x @ w, lambda: x.softmax(1), lambda: x.view(16), lambda: x[1:3], lambda: x.sum(1),
              lambda: x.add_(1), lambda: fw.cat([x, x])]
-    for call in calls:
+    made = [lambda place=place, make=make: make(place) for place in ("cuda", "cuda:0") for make in (
+        lambda d: fw.zeros(2, device=d), lambda d: fw.empty(2, device=d), lambda d: fw.ones(2, device=d),
+        lambda d: fw.full((2,), 3.0, device=d), lambda d: fw.arange(3, device=d),
+        lambda d: fw.eye(2, device=d), lambda d: fw.rand(2, device=d), lambda d: fw.tensor([1.0], device=d),
+        lambda d: fw.randint(0, 3, (2,), device=d), lambda d: fw.zeros_like(x, device=d),
+        lambda d: fw.ones(2).to(d), lambda d: x.new_zeros(2), lambda d: x.to(d, fw.float64))]
+    for call in (*calls, *made):
         call()
     entered, counted, looked = [], [], []
 
@@ -288,6 +295,8 @@ def test_calls_on_the_current_device_open_no_context(alone, raw, cupy, monkeypat
     for call in calls:
         call()
     monkeypatch.setattr(cupy.ndarray, "device", device)
-    assert all("standin" in path for path in entered) and not counted
     assert looked.count("_common_device") == (0 if alone else len(calls) + 2)
+    for call in made:
+        call()
+    assert all("standin" in path for path in entered) and not counted, set(entered)
     assert backend.device_count() == (1 if alone else 2)

@@ -1,9 +1,13 @@
 """A GPU that is not the current one: everything runs where its tensors are, and the current one stays so."""
 
+import warnings
+
 import numpy as np
 import pytest
+from device_dtypes import difference
 from device_steps import Run
-from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
+from table import ROWS, row_id
+from test_cuda import On, cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
 from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
 
 import framework as fw
@@ -64,6 +68,69 @@ def test_calls(name, second):
         assert str(y.device) == device
         found.append(y.tolist())
     np.testing.assert_allclose(found[1], found[0], 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_every_row_of_the_table(part, second):
+    """Values and gradients are the CPU's, on the device of what is given."""
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for row in ROWS[part::2]:
+            found += [f"{row_id(row)}, {sample.label!r}: {text}" for sample in row.samples
+                      if (text := difference(row, sample, "float32", On, THERE))]
+            assert fw.cuda.current_device() == 0, row_id(row)
+    assert not found, f"{len(found)} samples differ:\n" + "\n".join(found)
+
+
+def _square(device, **options):
+    x = np.random.default_rng(0).standard_normal((4, 4)) * (np.random.default_rng(1).random((4, 4)) < 0.5)
+    return fw.tensor(x, device=device, **options)
+
+
+FORMS = {
+    "coo": lambda x: x.to_sparse(), "csr": lambda x: x.to_sparse_csr(), "csc": lambda x: x.to_sparse_csc(),
+    "bsr": lambda x: x.to_sparse_bsr((2, 2)), "bsc": lambda x: x.to_sparse_bsc((2, 2)),
+}
+SPARSE = {
+    "dense": lambda s, x: s.to_dense(), "product": lambda s, x: s @ x, "vector": lambda s, x: s @ x[0],
+    "scaled": lambda s, x: (s * 2.0).to_dense(), "sum": lambda s, x: (s + s).to_dense(),
+    "turned": lambda s, x: s.t().to_dense(), "copy": lambda s, x: s.clone().to_dense(),
+    "values": lambda s, x: (s.coalesce() if s.layout is fw.sparse_coo else s).values(),
+    "of another dtype": lambda s, x: s.to(fw.float32).to_dense().double(),
+    "addmm": lambda s, x: fw.addmm(x, s, x), "dense first": lambda s, x: x @ s,
+    "function": lambda s, x: s.sin().to_dense(), "total": lambda s, x: s.to_dense().sum(),
+}
+COO = {
+    "rows": lambda s, x: s.index_select(0, fw.tensor([2, 0], device=x.device)).to_dense(),
+    "sums of rows": lambda s, x: fw.sparse.sum(s, 1).to_dense(),
+    "softmax": lambda s, x: fw.sparse.softmax(s, 1).to_dense(), "with dense": lambda s, x: x + s,
+    "times dense": lambda s, x: (s * x).to_dense(), "joined": lambda s, x: fw.cat([s, s]).to_dense(),
+    "product of sparse": lambda s, x: fw.sparse.mm(s, s).to_dense(),
+    "made": lambda s, x: fw.sparse_coo_tensor(s.indices(), s.values(), (5, 5)).to_dense(),
+    "mask": lambda s, x: x.sparse_mask(s).to_dense(), "row": lambda s, x: s[1].to_dense(),
+    "rows of another form": lambda s, x: s.to_sparse_csr().to_sparse().to_dense(),
+}
+
+
+@pytest.mark.parametrize("form, name", [*((f, n) for f in FORMS for n in SPARSE), *(("coo", n) for n in COO)])
+def test_sparse_tensors(form, name, second):
+    """Numbers and gradients are the CPU's, or its error is raised."""
+    found = []
+    for device in ("cpu", THERE):
+        x = _square(device, requires_grad=True)
+        try:
+            y = {**SPARSE, **COO}[name](FORMS[form](x).coalesce() if form == "coo" else FORMS[form](x), x)
+            (y * y).sum().backward()
+            assert str(y.device) == str(x.grad.device) == device
+            found.append([y.tolist(), x.grad.tolist()])
+        except Exception as error:
+            if device == "cpu":
+                pytest.skip(f"not there: {error}")
+            raise
+        assert fw.cuda.current_device() == 0
+    np.testing.assert_allclose(found[1][0], found[0][0], 1e-6)
+    np.testing.assert_allclose(found[1][1], found[0][1], 1e-6)
 
 
 def with_grad(*shape, device):

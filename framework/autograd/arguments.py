@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..backends import on_device
 from ..errors import AutogradError, kind_of
 from ..node import Dual, Leaf
 from ..quiet import quiet
@@ -90,8 +91,9 @@ def seeds_of(roots: list, grads: Any, live: bool, op: str) -> list:
                 raise AutogradError(f"{op}: a gradient is implied only for a real number, this tensor is "
                                     f"{root.dtype} (grad can be implicitly created only for real scalar "
                                     f"outputs); take .abs() or .real, or pass the gradient")
-            one = root._array.copy()
-            one.fill(1)
+            with on_device(root._array):
+                one = root._array.copy()
+                one.fill(1)
             g = wrap(one)
         elif not isinstance(g, Tensor):
             raise TypeError(f"{op}: a gradient must be a Tensor or None, got {kind_of(g)}")
@@ -103,4 +105,7 @@ def seeds_of(roots: list, grads: Any, live: bool, op: str) -> list:
 
 def _own(array: Any) -> Any:
     """A copy that lies in memory as the array does."""
-    return array.copy("K") if type(array) is np.ndarray else array.copy()
+    if type(array) is np.ndarray:
+        return array.copy("K")
+    with on_device(array):
+        return array.copy()

@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
 from threading import get_ident
 from typing import Any
@@ -124,6 +124,16 @@ def index_of(device: Device) -> int:
     return int(cupy().cuda.runtime.getDevice()) if device.index is None else device.index
 
 
+_HERE: AbstractContextManager = nullcontext()
+
+
+def on(device: Device) -> AbstractContextManager:
+    """Make a device the current one for a block; nothing where it is."""
+    if device.index is None or is_alone() or is_current(device.index):
+        return _HERE
+    return cupy().cuda.Device(device.index)
+
+
 def use(device: Device) -> None:
     """Make a device the current one of this thread."""
     cupy().cuda.Device(index_of(device)).use()
@@ -200,7 +210,7 @@ def from_any(array: Any, device: Device, wait: bool = True) -> Any:
     if isinstance(array, np.ndarray) and not is_pinned(array):
         refuse_in_capture("a copy from memory of the host that is not pinned",
                           "copy it to the device before, and into the tensor that the graph reads")
-    with cupy().cuda.Device(number):
+    with on(device):
         return cupy().asarray(array, blocking=wait and isinstance(array, np.ndarray) and is_pinned(array))
 
 
@@ -210,14 +220,15 @@ def asarray(obj: Any, dtype: np.dtype | None, device: Device) -> Any:
     moved = from_any(array, device)
     if dtype is None or moved.dtype == dtype:
         return moved
-    with cupy().cuda.Device(index_of(device)):
+    with on(device):
         return moved.astype(dtype)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype, device: Device) -> Any:
     """Uninitialised memory on ``device``."""
-    with cupy().cuda.Device(index_of(device)):
+    with on(device):
         return cupy().empty(shape, dtype)
+
 
 
 capture: Any = None  # the work that is being recorded for a graph (framework.cuda.graphs), of one thread

@@ -18,9 +18,10 @@ from ..tensor import Tensor, wrap
 from .convert import coalesce, coo, merged, to_dense
 from .pattern import Compressed, Coordinates, count_of
 from .products import put, take
-from .tensor import SparseTensor, sparse
+from .tensor import SparseTensor, sparse, there
 
 
+@there
 def dispatch(op: Op, inputs: tuple, settings: dict) -> Any:
     """What ``op`` makes of inputs of which one is sparse."""
     own = getattr(op, "sparse", None)

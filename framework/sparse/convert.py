@@ -14,9 +14,10 @@ from ..ops.shape.join import cat, cat_op
 from ..tensor import Tensor, wrap
 from .pattern import Compressed, Coordinates, at_linear, count_of, starts_of
 from .products import put, take
-from .tensor import COMPRESSED, SparseTensor, sparse
+from .tensor import COMPRESSED, SparseTensor, sparse, there
 
 
+@there
 def coalesce(self: SparseTensor) -> SparseTensor:
     """The same tensor with its places in order and each once; values of one place are summed."""
     pattern = self._coordinates("coalesce")
@@ -26,6 +27,7 @@ def coalesce(self: SparseTensor) -> SparseTensor:
     return sparse(merged, put(self._entries, inverse, len(merged)), self._size)
 
 
+@there
 def to_dense(self: SparseTensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
     """All elements as a dense tensor; gradients flow back to the stored values."""
     x = coo(self)
@@ -97,6 +99,7 @@ def from_dense(x: Tensor, sparse_dim: int) -> SparseTensor:
     return sparse(at_linear(linear, tuple(sizes)), take(rows, linear), tuple(x.shape))
 
 
+@there
 def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None,
               dense_dim: int | None = None) -> SparseTensor:
     """The tensor in a sparse layout: COO, or the one that is named; of a dense one, what is not 0.
@@ -150,6 +153,7 @@ def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) ->
     return to_sparse(self, layout=sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)
 
 
+@there
 def sparse_mask(self: Tensor, mask: Tensor) -> SparseTensor:
     """The elements of the tensor at the places of the sparse ``mask``, whose values do not count.
 
@@ -191,6 +195,7 @@ def _at(x: SparseTensor, linear: Any) -> Any:
     return found.masked_fill(absent, 0)  # type: ignore[union-attr]
 
 
+@there
 def _joined(*xs: Any, dim: int) -> SparseTensor:
     """``cat`` of sparse tensors: the places of each behind those of the ones before."""
     if not all(isinstance(x, SparseTensor) for x in xs):
@@ -246,6 +251,7 @@ def from_scipy(matrix: Any) -> SparseTensor:
     return sparse(places, wrap(matrix.data), sizes)
 
 
+@there
 def to_scipy(x: SparseTensor) -> Any:
     """The SciPy array over the memory of a sparse matrix; as for ``numpy``, it must not require grad."""
     scipy = need("scipy.sparse", "dev", "sparse.to_scipy")

@@ -13,9 +13,10 @@ from ..tensor import Tensor, bump, wrap
 from .convert import coalesce, to_dense
 from .pattern import Coordinates
 from .products import take
-from .tensor import SparseTensor, sparse
+from .tensor import SparseTensor, sparse, there
 
 
+@there
 def of_rows(g: Any, indices: Any, shape: tuple[int, ...], dtype: Any, padding: int | None,
             by_frequency: bool) -> SparseTensor:
     """The gradient of a table whose rows ``indices`` (any shape S) were taken, from that of the rows
@@ -33,11 +34,13 @@ def of_rows(g: Any, indices: Any, shape: tuple[int, ...], dtype: Any, padding: i
     return sparse(Coordinates(places, (shape[0],)), values, shape)
 
 
+@there
 def like(t: SparseTensor, g: Tensor) -> Tensor:
     """The gradient of a sparse tensor from that of its values."""
     return g if isinstance(g, SparseTensor) else sparse(t._pattern, g, t._size)
 
 
+@there
 def plus(a: Any, b: Any) -> Any:
     """The sum of two gradients of which one is sparse: of two, sparse with the places of both, else dense."""
     x, y = (v if isinstance(v, Tensor) else wrap(v) for v in (a, b))
@@ -72,6 +75,7 @@ def add_into(array: Any, x: SparseTensor) -> None:
     array[key] += x._entries._array
 
 
+@there
 def accumulate(old: Tensor, new: Tensor) -> Tensor:
     """``old`` plus ``new`` as the gradient that a leaf keeps; a dense old one is changed in place."""
     if isinstance(old, SparseTensor):
@@ -81,6 +85,7 @@ def accumulate(old: Tensor, new: Tensor) -> Tensor:
     return old
 
 
+@there
 def owned(x: SparseTensor, live: bool) -> SparseTensor:
     """A copy that a leaf keeps: nobody else has its values."""
     if live:
@@ -88,12 +93,14 @@ def owned(x: SparseTensor, live: bool) -> SparseTensor:
     return sparse(x._pattern, wrap(x._entries._array.copy()), x._size)
 
 
+@there
 def rows_of(x: SparseTensor) -> tuple[tuple, Any]:
     """For an optimizer: the places, as arrays for the first dimensions, each once, and the values there."""
     x = coalesce(x)
     return tuple(x._pattern.indices), x._entries._array  # type: ignore[union-attr]
 
 
+@there
 def merged_values(x: SparseTensor) -> Tensor:
     """The values of a gradient, which is coalesced where it stands, for what measures or changes them."""
     if x.is_sparse:

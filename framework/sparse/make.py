@@ -11,7 +11,7 @@ from ..layouts import Layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sp
 from ..ops.record.args import size_args
 from ..tensor import Tensor, wrap
 from .pattern import Compressed, Coordinates, count_of
-from .tensor import COMPRESSED, SparseTensor, sparse
+from .tensor import COMPRESSED, SparseTensor, sparse, there
 
 
 class check_sparse_tensor_invariants:
@@ -40,6 +40,7 @@ class check_sparse_tensor_invariants:
         """Nothing: constructors go on checking."""
 
 
+@there
 def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None,
                       device: Any = None,
                       requires_grad: bool = False, check_invariants: bool | None = None,
@@ -113,6 +114,7 @@ def _integers(given: Any, op: str, name: str, entries: Tensor) -> Any:
     return move(x._array, entries.device)
 
 
+@there
 def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *,
                              dtype: Any = None, layout: Any = None, device: Any = None,
                              pin_memory: bool = False,
@@ -191,6 +193,7 @@ def taken_apart(x: SparseTensor) -> tuple[dict, dict[str, Tensor]]:
     return told, {"starts": wrap(p.starts), "others": wrap(p.others), "values": x._entries.detach()}
 
 
+@there
 def put_together(layout: str, size: list, values: Tensor, requires_grad: bool = False,
                  coalesced: bool = False,
                  **indices: Tensor) -> SparseTensor:
@@ -205,6 +208,7 @@ def put_together(layout: str, size: list, values: Tensor, requires_grad: bool = 
                                     layout=named[layout], requires_grad=requires_grad)
 
 
+@there
 def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *,
                       dtype: Any = None,
                       device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
@@ -220,6 +224,7 @@ def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: An
                        requires_grad)
 
 
+@there
 def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *,
                       dtype: Any = None,
                       device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
@@ -235,6 +240,7 @@ def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: An
                        requires_grad)
 
 
+@there
 def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *,
                       dtype: Any = None,
                       device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
@@ -250,6 +256,7 @@ def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: An
                        requires_grad)
 
 
+@there
 def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *,
                       dtype: Any = None,
                       device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
@@ -265,6 +272,7 @@ def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: An
                        requires_grad)
 
 
+@there
 def zeros_like(input: SparseTensor, dtype: Any = None, device: Any = None,
                requires_grad: bool = False) -> SparseTensor:
     """A sparse tensor of the same shape and layout that stores nothing.
@@ -291,6 +299,7 @@ def empty_like(input: SparseTensor, dtype: Any = None, device: Any = None,
     return sparse(input._pattern, values.requires_grad_(requires_grad), input._size)
 
 
+@there
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two sparse tensors have the same shape and elements, wherever they store 0.
 

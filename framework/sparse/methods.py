@@ -16,11 +16,12 @@ from . import convert, products, reduce
 from .convert import coo, merged
 from .pattern import Compressed, Coordinates
 from .products import take
-from .tensor import SparseTensor, sparse
+from .tensor import SparseTensor, sparse, there
 
 _FLIP = {"row": "column", "column": "row"}
 
 
+@there
 def transpose(self: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
     """Two dimensions swapped: of CSR the CSC matrix over the same memory and the other way round, of COO the
     rows of the indices."""
@@ -77,6 +78,7 @@ def mean(self: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: A
     return total / (self.numel() // max(total.numel(), 1))
 
 
+@there
 def norm(self: SparseTensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The norm of all elements."""
     if dim is not None or keepdim:
@@ -84,6 +86,7 @@ def norm(self: SparseTensor, p: Any = 2, dim: Any = None, keepdim: bool = False,
     return merged(self)._entries.norm(p, dtype=dtype)  # type: ignore[attr-defined]
 
 
+@there
 def any_(self: SparseTensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Whether an element is not 0."""
     if dim is not None or keepdim:
@@ -123,6 +126,7 @@ def mm(self: SparseTensor, mat2: Tensor) -> Any:
     return products.mm(self, mat2)
 
 
+@there
 def index_select(self: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
     """Rows (or slices of another sparse dimension) by number, in the order of ``index``."""
     at = one_dim(dim, self.ndim, "index_select")
@@ -151,6 +155,7 @@ def index_select(self: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
     return made if made.layout is layout else made.to_sparse(layout=layout)
 
 
+@there
 def __getitem__(self: SparseTensor, key: Any) -> Any:
     """``x[i]`` of a sparse tensor: a slice of its first dimension; other keys are refused."""
     if isinstance(key, int) and not isinstance(key, bool) and self.ndim:
@@ -174,6 +179,7 @@ def __getitem__(self: SparseTensor, key: Any) -> Any:
                       "x.narrow_copy(dim, start, length), x.index_select(dim, index), or x.to_dense()")
 
 
+@there
 def __setitem__(self: SparseTensor, key: Any, value: Any) -> None:
     """Raises: the places of a sparse tensor never change."""
     raise LayoutError("assignment into a sparse tensor: its places never change; change x.values() in place, "
@@ -217,6 +223,7 @@ def copy_(self: SparseTensor, src: Tensor, non_blocking: bool = False) -> Sparse
     return self
 
 
+@there
 def zero_(self: SparseTensor) -> SparseTensor:
     """Drop all values, in place; returns the tensor."""
     empty = self._entries.detach()[:0].clone()  # type: ignore[index]

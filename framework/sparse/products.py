@@ -21,7 +21,7 @@ from ..ops.record.meta import Meta
 from ..ops.record.op import Op
 from ..tensor import Tensor, wrap
 from .pattern import Coordinates, Rows, at_linear
-from .tensor import SparseTensor, sparse
+from .tensor import SparseTensor, sparse, there
 
 PIECE = 1 << 20  # elements of products that the NumPy formulas make at once
 
@@ -126,6 +126,7 @@ def _matrix(x: Any, op: str, name: str) -> Any:
     return x
 
 
+@there
 def product(x: Any, y: Any, op: str = "sparse.mm") -> Any:
     """``x @ y`` where at least one is a sparse matrix; of two, the result is sparse."""
     if x.dtype is not y.dtype:
@@ -186,6 +187,7 @@ def _two_sparse(x: SparseTensor, y: SparseTensor, op: str) -> SparseTensor:
     return made.to_sparse(layout=x.layout) if not x.is_sparse else made  # type: ignore[attr-defined, return-value]
 
 
+@there
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Any:
     """The product of two matrices of which at least one is sparse: (m, n), (n, p) -> (m, p).
 
@@ -222,6 +224,7 @@ def _reduced(x: Any, y: Any, reduce: str) -> Any:
     return y.new_zeros((x.shape[0], y.shape[1])).scatter_reduce(0, at, products, reduce, include_self=False)
 
 
+@there
 def smm(input: Tensor, mat: Tensor) -> Any:
     """``mm`` of a sparse and a dense matrix as a sparse one.
 
@@ -231,6 +234,7 @@ def smm(input: Tensor, mat: Tensor) -> Any:
     return mm(input, mat).to_sparse()
 
 
+@there
 def hspmm(mat1: Tensor, mat2: Tensor) -> Any:
     """``mm`` of a sparse and a dense matrix as a sparse one that stores rows which are not 0.
 
@@ -240,6 +244,7 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Any:
     return mm(mat1, mat2).to_sparse(1)
 
 
+@there
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """``beta * mat + alpha * mat1 @ mat2`` with a sparse mat1: (m, p), (m, n), (n, p) -> (m, p).
 
@@ -258,6 +263,7 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any 
     return (mat if beta == 1 else mat * beta) + result  # type: ignore[operator]
 
 
+@there
 def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1,
                   out: Any = None) -> SparseTensor:
     """``beta * input + alpha * (mat1 @ mat2)`` at the places of the sparse ``input`` only.

@@ -16,7 +16,7 @@ from ..tensor import Tensor, wrap
 from .convert import coalesce, coo
 from .pattern import Coordinates
 from .products import put, take
-from .tensor import SparseTensor, sparse
+from .tensor import SparseTensor, sparse, there
 
 
 def _sparse(x: Any, op: str) -> SparseTensor:
@@ -27,6 +27,7 @@ def _sparse(x: Any, op: str) -> SparseTensor:
                       f"or input.to_sparse()")
 
 
+@there
 def sum(input: Tensor, dim: Any = None, dtype: Any = None, keepdim: bool = False) -> Tensor:
     """Sums over dimensions: sparse as long as a sparse dimension is left, else dense; of all, a number.
 
@@ -72,6 +73,7 @@ def _kept(x: SparseTensor, dims: Any) -> Any:
                            values))
 
 
+@there
 def _summed(x: SparseTensor, *, dims: Any = None, keepdim: bool = False, **settings: Any) -> Tensor:
     return sum(x, dims, None, keepdim)
 
@@ -117,6 +119,7 @@ def _soft(input: Any, dim: int, dtype: Any, log: bool) -> SparseTensor:
     return result if layout is sparse_coo else result.to_sparse(layout=layout)  # type: ignore[attr-defined, return-value]
 
 
+@there
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> SparseTensor:
     """Softmax along a dimension over the stored values alone, as if the others were -inf.
 
@@ -127,6 +130,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> SparseTensor:
     return _soft(input, dim, dtype, False)
 
 
+@there
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> SparseTensor:
     """The logarithm of ``softmax`` along a dimension, over the stored values alone.
 
@@ -137,6 +141,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> SparseTensor:
     return _soft(input, dim, dtype, True)
 
 
+@there
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> SparseTensor:
     """A matrix with the rows of ``diagonals`` (d, n) on its diagonals ``offsets`` (d); element j in column j.
 

@@ -12,7 +12,7 @@ from . import convert
 from .convert import coo
 from .pattern import Compressed, Coordinates
 from .products import take
-from .tensor import SparseTensor, sparse
+from .tensor import SparseTensor, sparse, there
 
 
 def _places(x: Any) -> Coordinates:
@@ -21,6 +21,7 @@ def _places(x: Any) -> Coordinates:
     return p
 
 
+@there
 def unsqueeze(self: SparseTensor, dim: int) -> SparseTensor:
     """A sparse dimension of size 1 at ``dim``, of a tensor in the layout COO."""
     at = one_dim(dim, self.ndim + 1, "unsqueeze")
@@ -34,6 +35,7 @@ def unsqueeze(self: SparseTensor, dim: int) -> SparseTensor:
     return sparse(Coordinates(np.insert(p.indices, at, 0, axis=0), sizes, p.coalesced), self._entries)
 
 
+@there
 def select(self: SparseTensor, dim: int, index: int) -> Any:
     """One position along a dimension, which is dropped: sparse in COO; dense where no sparse one is left."""
     at = one_dim(dim, self.ndim, "select")
@@ -53,6 +55,7 @@ def select(self: SparseTensor, dim: int, index: int) -> Any:
     return sparse(Coordinates(indices, (*p.sizes[:at], *p.sizes[at + 1:]), True), values)
 
 
+@there
 def narrow_copy(self: SparseTensor, dim: int, start: int, length: int) -> SparseTensor:
     """``length`` positions from ``start`` along a dimension."""
     at = one_dim(dim, self.ndim, "narrow_copy")
@@ -77,11 +80,13 @@ def narrow_copy(self: SparseTensor, dim: int, start: int, length: int) -> Sparse
     return made
 
 
+@there
 def unbind(self: SparseTensor, dim: int = 0) -> tuple:
     """Every position along a dimension."""
     return tuple([select(self, dim, i) for i in range(self._size[one_dim(dim, self.ndim, "unbind")])])
 
 
+@there
 def sparse_resize_(self: SparseTensor, size: Any, sparse_dim: int, dense_dim: int) -> SparseTensor:
     """Another size with the same stored values, in place, which must lie inside it; COO."""
     sizes = size_args((size,), "sparse_resize_")
@@ -96,6 +101,7 @@ def sparse_resize_(self: SparseTensor, size: Any, sparse_dim: int, dense_dim: in
     return self
 
 
+@there
 def sparse_resize_and_clear_(self: SparseTensor, size: Any, sparse_dim: int, dense_dim: int) -> SparseTensor:
     """Another size with nothing stored, in place; COO."""
     sizes = size_args((size,), "sparse_resize_and_clear_")
@@ -109,6 +115,7 @@ def sparse_resize_and_clear_(self: SparseTensor, size: Any, sparse_dim: int, den
     return self
 
 
+@there
 def transpose_(self: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
     """Two dimensions swapped, in place; of CSR and CSC this is not offered, it would change the layout."""
     made: Any = self.transpose(dim0, dim1)  # type: ignore[attr-defined]
@@ -119,6 +126,7 @@ def transpose_(self: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
     return self
 
 
+@there
 def _stacked(*xs: Any, dim: int) -> SparseTensor:
     """``stack`` of sparse tensors, in COO."""
     if not all(isinstance(x, SparseTensor) for x in xs):
@@ -126,6 +134,7 @@ def _stacked(*xs: Any, dim: int) -> SparseTensor:
     return cat_op.run(*[unsqueeze(coo(x), dim) for x in xs], dim=dim)
 
 
+@there
 def filled_like(input: SparseTensor, value: Any, dtype: Any, device: Any, requires_grad: bool,
                 name: str) -> SparseTensor:
     """``value`` at the places of a matrix in CSR, CSC, BSR or BSC."""

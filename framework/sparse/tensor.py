@@ -8,10 +8,13 @@ those of the values, the gradient with their pattern. There is no array of the e
 
 import math
 import sys
+from collections.abc import Iterable
+from functools import wraps
 from typing import Any
 
 from ..autograd.frames import is_ours
 from ..autograd.mode import no_grad
+from ..backends import on_device
 from ..device import Device
 from ..dtypes import DType
 from ..errors import AutogradError, LayoutError, ShapeError
@@ -24,6 +27,27 @@ from ..tensor import More, Tensor, wrap
 from .pattern import Compressed, Coordinates, Pattern
 
 _new = object.__new__
+
+
+def there(function: Any) -> Any:
+    """A function during which the device of the first tensor among its arguments is the current one."""
+    @wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        with on_device(_first_array((*args, *settings.values()))):
+            return function(*args, **settings)
+    return call
+
+
+def _first_array(args: Iterable) -> Any:
+    for x in args:
+        values = getattr(x, "_entries", x)
+        if isinstance(values, Tensor):
+            return values._array
+        if isinstance(x, tuple) and (array := _first_array(x)) is not None:
+            return array
+    return None
+
+
 COMPRESSED = {sparse_csr: ("row", False), sparse_csc: ("column", False),
               sparse_bsr: ("row", True), sparse_bsc: ("column", True)}
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ... import random
-from ...backends import move
+from ...backends import move, on_device
 from ...device import as_device
 from ...errors import ShapeError
 from ...tensor import Tensor, wrap
@@ -67,7 +67,8 @@ def _largest(d: int, input: Tensor, kernel_size: Any, output_size: Any, output_r
         if drawn.shape != (n, c, d):
             raise ShapeError(f"{op}: _random_samples must be ({n}, {c}, {d}), got {list(samples.shape)}")
     final = (c, *out) if alone else (n, c, *out)
-    found = cuda.fractional_places(x._array, drawn, kernel, out, order.step == -1)
+    with on_device(x._array):
+        found = cuda.fractional_places(x._array, drawn, kernel, out, order.step == -1)
     if found is not NotImplemented:
         at = wrap(found.reshape(n, c, -1))
         values: Any = gather(take_shape(x, (n, c, math.prod(size))), 2, at)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.mode import no_grad, state
-from ...backends import array_module, device_flags
+from ...backends import array_module, device_flags, on_device
 from ...dtypes import INTEGER, as_dtype, int64
 from ...errors import AutogradError, DTypeError, ShapeError
 from ...node import Leaf
@@ -155,7 +155,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
             raise IndexError(f"embedding: padding_idx={padding_idx} is outside the table of {rows} rows")
         padding_idx %= rows
     if max_norm is not None:
-        _shrink_rows(weight, input._array, float(max_norm), float(norm_type))
+        with on_device(weight._array):
+            _shrink_rows(weight, input._array, float(max_norm), float(norm_type))
     op = sparse_embedding if sparse and type(weight._node) is Leaf else embedding_op
     return op.run(weight, input, padding=padding_idx, by_frequency=scale_grad_by_freq)
 
@@ -204,7 +205,8 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if num_classes == -1:
         if not classes.size:
             raise ValueError("one_hot: num_classes=-1 needs at least one element; pass num_classes")
-        num_classes = max(int(classes.max()), 0) + 1
+        with on_device(classes):
+            num_classes = max(int(classes.max()), 0) + 1
     if num_classes < 1 and classes.size:
         raise ValueError(f"one_hot: num_classes must be positive or -1, got {num_classes}")
     _check_indices(classes, num_classes, "one_hot", f"there are {num_classes} classes")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...autograd.mode import state
-from ...backends import array_module, device_code
+from ...backends import array_module, device_code, on_device
 from ...backends.native import native_or
 from ...dtypes import BY_NUMPY, as_dtype, can_cast
 from ...errors import DeviceError, DTypeError, ShapeError, kind_of
@@ -183,7 +183,7 @@ def _read(x: Tensor, key: Any) -> Choice:
                 _check_mask(k, x, source)
                 if source == target == 0 and all(_is_full(i) for i in items if i is not k):
                     return Choice(None, mask=k)
-                parts = [wrap(a) for a in k._array.nonzero()]
+                parts = _places_of(k)
             else:
                 parts = [k]
             chosen += [(target + i, part) for i, part in enumerate(parts)]
@@ -287,6 +287,12 @@ def _check_mask(mask: Tensor, x: Tensor, source: int) -> None:
                          f"shape {list(here)}")
 
 
+def _places_of(mask: Tensor) -> list[Tensor]:
+    """Where a mask is True, dimension by dimension."""
+    with on_device(mask._array):
+        return [wrap(a) for a in mask._array.nonzero()]
+
+
 def _together(tensors: list[Tensor]) -> Tensor:
     """Index tensors broadcast to one shape and stacked; a single one shares its version counter."""
     if len(tensors) == 1:
@@ -298,7 +304,8 @@ def _together(tensors: list[Tensor]) -> Tensor:
     if quiet.run is None:  # interceptors see where the positions come from
         return stack_op.run(*[expand.run(t, size=shape) for t in tensors], dim=0)
     xp = array_module(tensors[0]._array)
-    return wrap(xp.stack([xp.broadcast_to(t._array, shape) for t in tensors]))
+    with on_device(tensors[0]._array):
+        return wrap(xp.stack([xp.broadcast_to(t._array, shape) for t in tensors]))
 
 
 # -- writing -------------------------------------------------------------------------------------
@@ -557,7 +564,7 @@ def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = F
 def _index_only(choice: Choice, x: Tensor) -> Choice:
     """The same choice by index arrays; keys that need a view first have no place here."""
     if choice.mask is not None:
-        parts = [wrap(a) for a in choice.mask._array.nonzero()]
+        parts = _places_of(choice.mask)
         return Choice(None, places=_together(parts), dims=tuple(range(len(parts))))
     if choice.basic is not None or choice.places is None:
         raise IndexError("index_put: indices must be tensors of integers or bools (None for a whole "

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from ...backends import array_module
 from ...errors import ShapeError
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor
 from ..record.args import tensor_arg
 from ..record.autocast import by_place
 from ..record.batched import call, on_tensors
+from ..record.constants import like
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import expand, sum_to
@@ -60,12 +60,10 @@ def _shape_of(part: Any, known: str, unique: str) -> list[int]:
 def _onto_diagonal(part: Any, unique: str, term: str, own: dict[str, int]) -> Any:
     spare = (c for c in LETTERS if c not in term)
     names, eyes, target = [unique], [], []
-    xp = array_module(part._array if isinstance(part, Tensor) else part)
     for k, c in enumerate(term):
         if c in term[:k]:
             new = next(spare)
-            eye = xp.eye(own[c], dtype=(part._array if isinstance(part, Tensor) else part).dtype)
-            eyes.append(wrap(eye) if isinstance(part, Tensor) else eye)
+            eyes.append(like(part, lambda xp, dtype, n=own[c]: xp.eye(n, dtype=dtype)))
             names.append(c + new)
             c = new
         target.append(c)

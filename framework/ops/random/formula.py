@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, device_code, move
+from ...backends import cuda, device_code, move, on_device
 from ...backends.native import converted
 from ...device import Device
 from ..language.cuda import DeviceKernel
@@ -24,7 +24,10 @@ class Formula:
         self._device = DeviceKernel(text, each, by_float32(self._by_cupy, lambda: self._by_cupy))
 
     def __call__(self, first: Any, *rest: Any) -> Any:
-        return (self._device if device_code.is_device_array(first) else self._host)(first, *rest)
+        if not device_code.is_device_array(first):
+            return self._host(first, *rest)
+        with on_device(first):
+            return self._device(first, *rest)
 
     def _by_cupy(self, *arguments: Any) -> Any:
         return array_function(self.text, self.names, cuda.cupy())(*arguments)
@@ -33,6 +36,7 @@ class Formula:
 def placed(array: Any, dtype: np.dtype, device: Device) -> Any:
     """What was made of numbers that were drawn, in a dtype and on a device."""
     if device_code.is_device_array(array):
-        return array.astype(dtype, copy=False)
+        with on_device(array):
+            return array.astype(dtype, copy=False)
     array = np.asarray(array)
     return move(array if array.dtype == dtype else converted(array, dtype), device)

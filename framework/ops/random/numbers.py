@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends import on_device
 from ...device import Device, as_device
 from ...dtypes import DType, as_dtype, float32, get_default_dtype, int64
 from ...errors import DTypeError, ShapeError
@@ -190,7 +191,9 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
     array = cuda.permutation(n, target, generator)
     if array is NotImplemented:
         array = permutation_array(n, target, generator)
-    return _finish(array.astype(kind.numpy, copy=False), RANDPERM, out, requires_grad)
+    with on_device(array):
+        array = array.astype(kind.numpy, copy=False)
+    return _finish(array, RANDPERM, out, requires_grad)
 
 
 def _like(x: Tensor, dtype: Any, device: Any, op: str) -> dict:

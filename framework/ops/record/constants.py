@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from ...backends import array_module
+from ...backends import array_module, on_device
 from ...tensor import Tensor, wrap
 
 
@@ -19,4 +19,6 @@ def alike(array: Any, like: Any) -> Any:
 
 def like(x: Any, make: Callable) -> Any:
     """The constant array ``make(xp, dtype)``, as a tensor where x is one."""
-    return alike(make(array_module(raw(x)), raw(x).dtype), x)
+    array = raw(x)
+    with on_device(array):
+        return alike(make(array_module(array), array.dtype), x)

@@ -141,7 +141,8 @@ def row_major(array: Any) -> Any:
     """The array in row-major order: NumPy's reductions and others lie as their transposed input did."""
     if array.ndim < 2 or array.flags.c_contiguous:
         return array
-    return backends.array_module(array).ascontiguousarray(array)
+    with backends.on_device(array):
+        return backends.array_module(array).ascontiguousarray(array)
 
 
 def _check_devices(op: Any, inputs: Iterable) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends import device_code, device_flags
+from ...backends import device_code, device_flags, on_device
 from ...backends.sums import add_at
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, wrap
@@ -68,9 +68,10 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if minlength < 0:
         raise ValueError(f"{wrong}minlength={minlength}")
     told = device_flags.check(input._array, 0, 1 << 62, wrong + "the element {value}", error=ValueError)
-    if not told and input.numel() and int(input._array.min()) < 0:
-        raise ValueError(f"{wrong}the element {int(input._array.min())}")
-    most = int(input._array.max()) + 1 if input.numel() else 0
+    with on_device(input._array):
+        if not told and input.numel() and int(input._array.min()) < 0:
+            raise ValueError(f"{wrong}the element {int(input._array.min())}")
+        most = int(input._array.max()) + 1 if input.numel() else 0
     if weights is not None and weights.dtype is not dtypes.float32:
         weights = cast.run(weights, dtype=dtypes.float64)
     return bincount_op.run(cast.run(input, dtype=dtypes.int64), weights,

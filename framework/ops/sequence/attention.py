@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from ... import random
-from ...backends import array_module, device_code, sdp
+from ...backends import array_module, device_code, on_device, sdp
 from ...dtypes import COMPLEX, FLOAT, INTEGER, float32, promote_types
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, as_tensor, wrap
@@ -40,6 +40,11 @@ def weights_of(scores: Any, mask: Any) -> Tensor:
     """Softmax of the masked scores; a row that may attend to nothing gets zeros, not nan."""
     if mask is None:
         return softmax_op.run(scores, dim=scores.ndim - 1)
+    with on_device(mask._array):
+        return _masked_weights(scores, mask)
+
+
+def _masked_weights(scores: Any, mask: Any) -> Tensor:
     array, below = mask._array, float("-inf")
     boolean = array.dtype.kind == "b"
     closed = ~array if boolean else array == below

@@ -81,14 +81,17 @@ class Device:
         _streams.wait_for_all()
 
 
+def _here(array: Any) -> None:
+    """Kernels run on the current device, with arrays of it."""
+    if array._device != _current.stack[-1]:
+        raise ValueError(f"Array device must be same as the current device: array device = {array._device} "
+                         f"while current = {_current.stack[-1]}")
+
+
 def _unwrap(value: Any) -> Any:
     """CuPy arrays as the NumPy arrays inside; NumPy arrays are refused."""
     if isinstance(value, ndarray):
-        if value._device != _current.stack[-1]:
-            raise ValueError(
-                f"Array device must be same as the current device: array device = "
-                f"{value._device} while current = {_current.stack[-1]}"
-            )
+        _here(value)
         if _streams.used:
             _use(value, False)
         return value._a
@@ -317,6 +320,7 @@ class ndarray:
         return self._a
 
     def fill(self, value: Any) -> None:
+        _here(self)
         if _streams.used:
             _use(self, True)
         _counts.launch("fill")
@@ -330,24 +334,29 @@ class ndarray:
         def call(*args: Any, **kwargs: Any) -> Any:
             if "where" in kwargs or "initial" in kwargs:
                 raise TypeError(f"{name}() got an unexpected keyword argument 'where' or 'initial'")
+            if _streams.used:
+                _use(self, name in _WRITING)
+            result = _graphs.run(
+                method, [_unwrap(v) for v in args], {k: _unwrap(v) for k, v in kwargs.items()},
+                _written(kwargs) if name not in _WRITING else self._a,
+            )
+            if name == "diagonal" and self._a.flags.writeable:
+                result.flags.writeable = True  # NumPy's is read-only, CuPy's is not
+            is_view = _is_view(result, self._a)
+            if not is_view and self.size:
+                _here(self)
+            _counts.result_of(name, is_view)
             with Device(self._device):
-                if _streams.used:
-                    _use(self, name in _WRITING)
-                result = _graphs.run(
-                    method, [_unwrap(v) for v in args], {k: _unwrap(v) for k, v in kwargs.items()},
-                    _written(kwargs) if name not in _WRITING else self._a,
-                )
-                if name == "diagonal" and self._a.flags.writeable:
-                    result.flags.writeable = True  # NumPy's is read-only, CuPy's is not
-                _counts.result_of(name, _is_view(result, self._a))
                 return _wrap(result, [self], kwargs.get("out"))
 
         return call
 
     def __getitem__(self, index: Any) -> "ndarray":
+        index = _around(self._a.shape, _unwrap(index))
+        part = _graphs.run(self._a.__getitem__, (index,), {})
+        if not _is_view(part, self._a) and not isinstance(part, _np.generic) and part.size:
+            _here(self)
         with Device(self._device):
-            index = _around(self._a.shape, _unwrap(index))
-            part = _graphs.run(self._a.__getitem__, (index,), {})
             if _streams.used and not _is_view(part, self._a):
                 _use(self, False)
             if isinstance(part, _np.generic):  # a view of no dimensions, where NumPy copies out a scalar
@@ -358,12 +367,12 @@ class ndarray:
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, _np.ndarray) and value.size:
             raise TypeError("Unsupported type <class 'numpy.ndarray'>")
-        with Device(self._device):
-            index = _around(self._a.shape, _unwrap(index))
-            _counts.gathered("setitem", index, False)
-            if _streams.used:
-                _use(self, True)
-            _graphs.run(self._a.__setitem__, (index, _unwrap(value)), {}, self._a)
+        _here(self)
+        index = _around(self._a.shape, _unwrap(index))
+        _counts.gathered("setitem", index, False)
+        if _streams.used:
+            _use(self, True)
+        _graphs.run(self._a.__setitem__, (index, _unwrap(value)), {}, self._a)
 
     def __len__(self) -> int:
         return len(self._a)
