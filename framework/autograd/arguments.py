@@ -91,16 +91,25 @@ def seeds_of(roots: list, grads: Any, live: bool, op: str) -> list:
                 raise AutogradError(f"{op}: a gradient is implied only for a real number, this tensor is "
                                     f"{root.dtype} (grad can be implicitly created only for real scalar "
                                     f"outputs); take .abs() or .real, or pass the gradient")
-            with on_device(root._array):
-                one = root._array.copy()
-                one.fill(1)
-            g = wrap(one)
+            g = wrap(_one(root._array))
         elif not isinstance(g, Tensor):
             raise TypeError(f"{op}: a gradient must be a Tensor or None, got {kind_of(g)}")
         else:
             check_fits(g, root, f"{op}: a gradient")
         seeds.append(g if live else g._array if type(node) is not Leaf else _own(g._array))
     return seeds
+
+
+def _one(like: Any) -> Any:
+    """The number 1 as an array like another."""
+    if type(like) is not np.ndarray:
+        with on_device(like):
+            one = like.copy()
+            one.fill(1)
+            return one
+    one = like.copy()
+    one.fill(1)
+    return one
 
 
 def _own(array: Any) -> Any:

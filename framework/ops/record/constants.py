@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...backends import array_module, on_device
 from ...tensor import Tensor, wrap
 
@@ -20,5 +22,7 @@ def alike(array: Any, like: Any) -> Any:
 def like(x: Any, make: Callable) -> Any:
     """The constant array ``make(xp, dtype)``, as a tensor where x is one."""
     array = raw(x)
+    if type(array) is np.ndarray:
+        return alike(make(np, array.dtype), x)
     with on_device(array):
         return alike(make(array_module(array), array.dtype), x)
