@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import framework as fw
 from framework import _native
-from framework.ops.image import adaptive_pool, conv, pool, windows
+from framework.ops.image import adaptive_pool, conv, places, pool, windows
 
 module = _native.module
 pytestmark = [pytest.mark.usefixtures("each_threads"),
@@ -346,6 +346,9 @@ def test_max_pool(drawn):
     size = x.shape[2:]
     np.testing.assert_array_equal(native(pool.flat_index, where, size=size, **layout),
                                   pool.flat_index.plain(where, size=size, **layout))
+    both = native(pool.max_with_places, x, **layout)
+    for found, wanted in zip(both, pool.max_with_places.plain(x, **layout)):
+        np.testing.assert_array_equal(found, wanted)
     y = np.random.default_rng(0).standard_normal(where.shape).astype(x.dtype)
     close(native(pool.max_spread, y, where, x_shape=x.shape, **layout),
           pool.max_spread.plain(y, where, x_shape=x.shape, **layout))
@@ -386,14 +389,15 @@ def test_adaptive_max_pool(size, data, dtype, seed):
     draw = np.random.default_rng(seed)
     x = np.round(draw.standard_normal((2, 3, *size))).astype(dtype)
     x[draw.random(x.shape) < 0.05] = np.nan
-    index = adaptive_pool.max_place.plain(x, out=out)
-    np.testing.assert_array_equal(native(adaptive_pool.max_place, x, out=out), index)
+    largest, index = adaptive_pool.adaptive_max.plain(x, out=out)
+    for found, wanted in zip(native(adaptive_pool.adaptive_max, x, out=out), (largest, index)):
+        np.testing.assert_array_equal(found, wanted)
     d = len(size)
-    np.testing.assert_array_equal(native(adaptive_pool.pick, x, index, d=d),
-                                  adaptive_pool.pick.plain(x, index, d=d))
+    np.testing.assert_array_equal(native(places.pick, x, index, d=d),
+                                  places.pick.plain(x, index, d=d))
     y = draw.standard_normal(index.shape).astype(dtype)
-    close(native(adaptive_pool.put, y, index, d=d, x_shape=x.shape),
-          adaptive_pool.put.plain(y, index, d=d, x_shape=x.shape))
+    close(native(places.put, y, index, d=d, x_shape=x.shape),
+          places.put.plain(y, index, d=d, x_shape=x.shape))
 
 
 def test_places_outside_are_left_to_numpy():

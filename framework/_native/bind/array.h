@@ -102,8 +102,8 @@ bool dense_in_order(const Array& a, const int* axes);  // whether it has no gaps
 struct InRows {
     nb::object owner;
     Array a;
-    explicit InRows(const Array& given) : a(given) {
-        if (!given.contiguous()) copy();
+    explicit InRows(const Array& given, bool wanted = true) : a(given) {
+        if (wanted && !given.contiguous()) copy();
     }
     template <class T> const T* data() const { return a.data<T>(); }
 

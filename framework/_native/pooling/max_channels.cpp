@@ -90,7 +90,8 @@ template <class T> void max_channels(const PoolShape& s, int64_t channels, const
             each_window(s, begin - image * lines, stop - image * lines,
                         [&](int64_t out, const std::vector<Position>& at) {
                             const int64_t p = to + out * channels;
-                            if (largest) max_pixel<T, true, false>(at, from, channels, largest + p, nullptr);
+                            if (largest && where) max_pixel<T, true, true>(at, from, channels, largest + p, where + p);
+                            else if (largest) max_pixel<T, true, false>(at, from, channels, largest + p, nullptr);
                             else max_pixel<T, false, true>(at, from, channels, nullptr, where + p);
                         });
             begin = stop;

@@ -14,6 +14,7 @@ struct WindowSteps {
     bool checks;  // whether some windows reach over the edge
 
     explicit WindowSteps(const PoolShape& s) : checks(s.overhangs()) {
+        for (std::vector<int64_t>* each : {&x, &y, &z, &flat}) each->reserve(size_t(s.window()));
         for (int64_t i = 0; i < s.axis[0].kernel; ++i)
             for (int64_t j = 0; j < s.axis[1].kernel; ++j)
                 for (int64_t l = 0; l < s.axis[2].kernel; ++l) {
@@ -130,20 +131,23 @@ template <class P> bool flat_places(const PoolShape& s, int64_t channels, const 
     auto inside = [](int64_t i, int64_t n) { return std::clamp<int64_t>(i, 0, n - 1); };
     std::atomic<bool> good{true};
     parallel(s.planes / channels, 1 + (s.grain() - 1) / channels, [&](int64_t begin, int64_t end) {
-        int64_t at = begin * s.out_size() * channels;
-        for (int64_t window = begin * s.out_size(); window < end * s.out_size(); ++window) {
-            const int64_t in_plane = window % s.out_size(), line = in_plane / z.out;
-            const int64_t in_x = x.start(line / y.out), in_y = y.start(line % y.out), in_z = z.start(in_plane % z.out);
-            const int64_t first = (in_x * y.in + in_y) * z.in + in_z;
-            for (const int64_t stop = at + channels; at < stop; ++at) {
-                const size_t k = where[at];
-                if (k >= steps.flat.size()) {
-                    good = false;
-                    return;
+        const P* from = where + begin * s.out_size() * channels;
+        int64_t* next = to + begin * s.out_size() * channels;
+        for (int64_t line = begin * x.out * y.out; line < end * x.out * y.out; ++line) {
+            const int64_t in_x = x.start(line / y.out % x.out), in_y = y.start(line % y.out);
+            const int64_t first = (in_x * y.in + in_y) * z.in;
+            for (int64_t l = 0; l < z.out; ++l) {
+                const int64_t in_z = z.start(l);
+                for (int64_t c = 0; c < channels; ++c) {
+                    const size_t k = *from++;
+                    if (k >= steps.flat.size()) {
+                        good = false;
+                        return;
+                    }
+                    *next++ = !steps.checks ? first + in_z + steps.flat[k]
+                                            : (inside(in_x + steps.x[k], x.in) * y.in + inside(in_y + steps.y[k], y.in)) * z.in +
+                                                  inside(in_z + steps.z[k], z.in);
                 }
-                to[at] = !steps.checks ? first + steps.flat[k]
-                                       : (inside(in_x + steps.x[k], x.in) * y.in + inside(in_y + steps.y[k], y.in)) * z.in +
-                                             inside(in_z + steps.z[k], z.in);
             }
         }
     });

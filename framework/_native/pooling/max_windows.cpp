@@ -159,6 +159,35 @@ template <class T> void max_windows(const PoolShape& s, const T* x, T* largest, 
     });
 }
 
+template <class T> void max_each_window(const PoolShape& s, const T* x, T* largest, int64_t* place) {
+    const PoolAxis &a = s.axis[0], &b = s.axis[1], &c = s.axis[2];
+    auto inside = [](int64_t i, const PoolAxis& axis) { return std::clamp<int64_t>(i, 0, axis.in - 1); };
+    auto first = [](int64_t i, const PoolAxis& axis) {  // of a window's elements that are in the image
+        return i >= 0 ? i : i + (axis.dilation - 1 - i) / axis.dilation * axis.dilation;
+    };
+    parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
+        int64_t to = begin * s.out_size();
+        for (int64_t line = begin * a.out * b.out; line < end * a.out * b.out; ++line) {
+            const T* image = x + line / (a.out * b.out) * s.in_size();
+            const int64_t i = a.start(line / b.out % a.out), j = b.start(line % b.out);
+            for (int64_t out = 0; out < c.out; ++out, ++to) {
+                const int64_t l = c.start(out);
+                int64_t best = (inside(i, a) * b.in + inside(j, b)) * c.in + inside(l, c);
+                T value = lowest<T>;  // around the image, too: the first element is there if none is larger
+                for (int64_t p = first(i, a); p < std::min(i + (a.kernel - 1) * a.dilation + 1, a.in); p += a.dilation)
+                    for (int64_t q = first(j, b); q < std::min(j + (b.kernel - 1) * b.dilation + 1, b.in); q += b.dilation)
+                        for (int64_t r = first(l, c); r < std::min(l + (c.kernel - 1) * c.dilation + 1, c.in); r += c.dilation) {
+                            const int64_t at = (p * b.in + q) * c.in + r;
+                            if (!(image[at] <= value) && value == value) value = image[at], best = at;
+                        }
+                largest[to] = value, place[to] = best;
+            }
+        }
+    });
+}
+
+template void max_each_window(const PoolShape&, const float*, float*, int64_t*);
+template void max_each_window(const PoolShape&, const double*, double*, int64_t*);
 template void max_windows(const PoolShape&, const float*, float*, WindowPlaces);
 template void max_windows(const PoolShape&, const double*, double*, WindowPlaces);
 

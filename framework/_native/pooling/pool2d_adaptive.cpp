@@ -5,19 +5,22 @@
 namespace fw::windows {
 namespace {
 
-// The place of the first of the largest elements, or of the first nan.
+struct Range {
+    int64_t begin, end;
+    Range(const Cuts& cut, int64_t i) : begin(cut.begin(i)), end(cut.end(i)) {}
+};
+
+// The place of the first of the largest elements, or of the first nan, in planes of lines of slices.
 template <class T>
-int64_t place_of(const T* x, const Cuts (&cut)[conv_dims], const int64_t (&at)[conv_dims]) {
-    int64_t best = -1;
-    for (int64_t i = cut[0].begin(at[0]); i < cut[0].end(at[0]); ++i) {
-        for (int64_t j = cut[1].begin(at[1]); j < cut[1].end(at[1]); ++j) {
-            const int64_t line = (i * cut[1].in + j) * cut[2].in;
-            for (int64_t p = line + cut[2].begin(at[2]); p < line + cut[2].end(at[2]); ++p) {
-                if (best < 0 || x[p] > x[best]) best = p;
-                if (x[p] != x[p]) return p;
-            }
+int64_t place_of(const T* x, const Range& slices, const Range& lines, const Range& row, int64_t lines_in, int64_t in) {
+    int64_t best = (slices.begin * lines_in + lines.begin) * in + row.begin;
+    T value = x[best];
+    for (int64_t i = slices.begin; i < slices.end; ++i)
+        for (int64_t j = lines.begin; j < lines.end; ++j) {
+            const int64_t line = (i * lines_in + j) * in;
+            for (int64_t p = line + row.begin; p < line + row.end; ++p)
+                if (!(x[p] <= value) && value == value) value = x[p], best = p;
         }
-    }
     return best;
 }
 
@@ -35,15 +38,21 @@ template <class F> bool each_place(const PlaceRows& r, const int64_t* index, int
 
 }  // namespace
 
-template <class T> void max_places(const Cuts (&cut)[conv_dims], const T* x, int64_t planes, int64_t* to) {
+template <class T>
+void adaptive_max(const Cuts (&cut)[conv_dims], const T* x, int64_t planes, T* largest, int64_t* places) {
     const int64_t in = cut[0].in * cut[1].in * cut[2].in, out = cut[0].out * cut[1].out * cut[2].out;
     parallel(planes, 1 + (1 << 13) / (in + out), [&](int64_t begin, int64_t end) {
         for (int64_t plane = begin; plane < end; ++plane) {
-            int64_t* next = to + plane * out;
+            const T* image = x + plane * in;
+            int64_t next = plane * out;
             for (int64_t i = 0; i < cut[0].out; ++i)
-                for (int64_t j = 0; j < cut[1].out; ++j)
-                    for (int64_t l = 0; l < cut[2].out; ++l)
-                        *next++ = place_of(x + plane * in, cut, {i, j, l});
+                for (int64_t j = 0; j < cut[1].out; ++j) {
+                    const Range slices(cut[0], i), lines(cut[1], j);
+                    for (int64_t l = 0; l < cut[2].out; ++l, ++next) {
+                        places[next] = place_of(image, slices, lines, Range(cut[2], l), cut[1].in, cut[2].in);
+                        largest[next] = image[places[next]];
+                    }
+                }
         }
     });
 }
@@ -77,8 +86,8 @@ template <class T> bool put_places(const PlaceRows& r, const T* y, const int64_t
     return good;
 }
 
-template void max_places(const Cuts (&)[conv_dims], const float*, int64_t, int64_t*);
-template void max_places(const Cuts (&)[conv_dims], const double*, int64_t, int64_t*);
+template void adaptive_max(const Cuts (&)[conv_dims], const float*, int64_t, float*, int64_t*);
+template void adaptive_max(const Cuts (&)[conv_dims], const double*, int64_t, double*, int64_t*);
 template bool pick_places(const PlaceRows&, const float*, const int64_t*, float*);
 template bool pick_places(const PlaceRows&, const double*, const int64_t*, double*);
 template bool put_places(const PlaceRows&, const float*, const int64_t*, float*);

@@ -12,8 +12,9 @@ struct Cuts {
     int64_t end(int64_t i) const { return ((i + 1) * in + out - 1) / out; }
 };
 
-// The place in its plane of the first of the largest elements of each window, or of its first nan.
-template <class T> void max_places(const Cuts (&cut)[conv_dims], const T* x, int64_t planes, int64_t* to);
+// The first of the largest elements of each window, or its first nan, and its place in its plane.
+template <class T>
+void adaptive_max(const Cuts (&cut)[conv_dims], const T* x, int64_t planes, T* largest, int64_t* places);
 
 // Rows of `numbers` numbers and of `places` places among them.
 struct PlaceRows {

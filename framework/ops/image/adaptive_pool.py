@@ -1,34 +1,31 @@
 """Pooling to a given size: window i of n runs from floor(i * size / n) to ceil((i + 1) * size / n)."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...backends import array_module
-from ...backends.sums import add_at
+from ...dtypes import int64
 from ...errors import ShapeError
-from ...memory_formats import for_images, laid_as
 from ...tensor import Tensor
-from ..index.cuda import gather, ungather
 from ..record.args import floating, real_arg
 from ..record.batched import merged
 from ..record.op import Meta, Op
+from ..record.planned import Step, planned
 from ..record.public import public
 from ..record.road import NEVER
 from ..record.whole import Whole
-from ..shape.view import take_shape
 from . import cuda
-from .conv import batched
+from .conv import check_images
+from .places import pick, put
 from .pool import avg_pool
 from .resample import Plan, resample
 
 
-def _target(op: str, x: Tensor, d: int, output_size: Any) -> tuple[int, ...]:
+def _target(op: str, size: tuple[int, ...], output_size: Any) -> tuple[int, ...]:
     """``output_size`` as one size per dimension; None keeps a size."""
-    size = x._array.shape[2:]
-    if type(output_size) is int and output_size >= 0 and 0 not in size:  # the usual case
-        return (output_size,) * d
+    d = len(size)
     given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * d
     if len(given) != d or any(o is not None and (isinstance(o, bool) or not hasattr(o, "__index__"))
                               for o in given):
@@ -40,21 +37,21 @@ def _target(op: str, x: Tensor, d: int, output_size: Any) -> tuple[int, ...]:
     return out
 
 
-def _average(d: int, x: Tensor, output_size: Any) -> Tensor:
+def _average(d: int, x: Tensor, output_size: Any) -> list[Step]:
     op = f"adaptive_avg_pool{d}d"
-    x, alone = batched(x, d, op)
+    check_images(x, d, op)
     floating(x, op)
-    out = _target(op, x, d, output_size)
-    size = x._array.shape[2:]
+    size = x.shape[-d:]
+    out = _target(op, size, output_size)
     if 0 not in out and not any(s % o for s, o in zip(size, out)):
         kernel = tuple([s // o for s, o in zip(size, out)])
-        x = avg_pool.run(x, kernel=kernel, stride=kernel, padding=(0,) * d, out=out, include=True,
-                         divisor=None)
-    else:
-        for i, (s, o) in enumerate(zip(size, out)):
-            if s != o:
-                x = resample.run(x, dim=2 + i, plan=Plan("area", s, o, s / max(o, 1)), back=False)
-    return take_shape(x, x.shape[1:]) if alone else x
+        return [(avg_pool.run, 1, {"kernel": kernel, "stride": kernel, "padding": (0,) * d, "out": out,
+                                   "include": True, "divisor": None})]
+    return [(resample.run, 1, {"dim": i, "plan": Plan("area", s, o, s / max(o, 1)), "back": False})
+            for i, (s, o) in enumerate(zip(size, out), x.ndim - d) if s != o]
+
+
+_average1, _average2, _average3 = [planned(partial(_average, d)) for d in (1, 2, 3)]
 
 
 @public("nn.functional")
@@ -66,7 +63,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     >>> fw.nn.functional.adaptive_avg_pool1d(fw.tensor([[1.0, 3.0, 5.0]]), 2)
     tensor([[2., 4.]])
     """
-    return _average(1, input, output_size)
+    return _average1(input, output_size)
 
 
 @public("nn.functional")
@@ -76,7 +73,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     >>> fw.nn.functional.adaptive_avg_pool2d(fw.ones(1, 2, 5, 7), (1, None)).shape
     (1, 2, 1, 7)
     """
-    return _average(2, input, output_size)
+    return _average2(input, output_size)
 
 
 @public("nn.functional", autocast="float32")
@@ -86,7 +83,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     >>> fw.nn.functional.adaptive_avg_pool3d(fw.ones(1, 1, 2, 3, 4), 1).flatten()
     tensor([1.])
     """
-    return _average(3, input, output_size)
+    return _average3(input, output_size)
 
 
 # -- maxima, by the place of each ----------------------------------------------------------------
@@ -112,64 +109,34 @@ def _place_kernel(xp: Any, x: Any, *, out: tuple) -> Any:
     return xp.take_along_axis(places, best, -1)[..., 0]
 
 
-def _rows(x: Any, d: int) -> Any:
-    return x.reshape(math.prod(x.shape[:x.ndim - d]), math.prod(x.shape[x.ndim - d:]))
+def _largest_kernel(xp: Any, x: Any, *, out: tuple) -> tuple:
+    places = _place_kernel(xp, x, out=out)
+    return pick.kernel(xp, x, places, d=len(out)), places
 
 
-@for_images
-def _pick_kernel(xp: Any, x: Any, index: Any, *, d: int) -> Any:
-    return xp.take_along_axis(_rows(x, d), _rows(index, d), -1).reshape(index.shape)
+def _largest_on_device(x: Any, *, out: tuple) -> Any:
+    places = cuda.max_place(x, out=out)
+    return places if places is NotImplemented else (pick(x, places, d=len(out)), places)
 
 
-@for_images
-def _put_kernel(xp: Any, y: Any, index: Any, *, d: int, x_shape: tuple) -> Any:
-    out = xp.zeros(math.prod(x_shape), y.dtype)
-    rows = _rows(index, d)
-    places = rows + xp.arange(rows.shape[0])[:, None] * math.prod(x_shape[len(x_shape) - d:])
-    add_at(xp, out, places.reshape(-1), y.reshape(-1))  # windows overlap
-    return out.reshape(x_shape)
+adaptive_max = Op("adaptive_max", "x", outputs="y places", differentiable=1, batch=merged(),
+                  kernel=_largest_kernel, native="adaptive_max", device=_largest_on_device,
+                  infer=lambda x, *, out: [Meta(x.shape[:x.ndim - len(out)] + out, x.dtype),
+                                           Meta(x.shape[:x.ndim - len(out)] + out, int64)],
+                  vjp={"x": lambda g, places, x_shape, out: put(g, places, d=len(out), x_shape=x_shape)},
+                  loose_from=NEVER)
 
 
-def _pick_on_device(x: Any, index: Any, *, d: int) -> Any:
-    found = gather(_rows(x, d), _rows(index, d), dim=1) if x.size else NotImplemented
-    return found if found is NotImplemented else laid_as(array_module(x), found.reshape(index.shape), x)
-
-
-def _put_on_device(y: Any, index: Any, *, d: int, x_shape: tuple) -> Any:
-    shape = math.prod(x_shape[:len(x_shape) - d]), math.prod(x_shape[len(x_shape) - d:])
-    found = ungather(_rows(y, d), _rows(index, d), dim=1, shape=shape) if y.size else NotImplemented
-    return found if found is NotImplemented else laid_as(array_module(y), found.reshape(x_shape), y)
-
-
-max_place = Op("max_place", "x", batch=merged(), kernel=_place_kernel, native="max_place", outputs="y",
-               device=cuda.max_place)
-pick = Op("pick_places", "x index", batch=merged(), kernel=_pick_kernel, native="pick_places", jvp="linear",
-          device=_pick_on_device,
-          infer=lambda x, index, *, d: Meta(index.shape, x.dtype),
-          vjp={"x": lambda g, index, x_shape, d: put(g, index, d=d, x_shape=x_shape)}, loose_from=NEVER)
-put = Op("put_places", "y index", batch=merged(), kernel=_put_kernel, native="put_places", jvp="linear",
-         device=_put_on_device,
-         infer=lambda y, index, *, d, x_shape: Meta(x_shape, y.dtype),
-         vjp={"y": lambda g, index, d: pick(g, index, d=d)}, loose_from=NEVER)
-
-
-def _largest(d: int, x: Tensor, output_size: Any, return_indices: bool) -> Any:
+def _largest(d: int, x: Tensor, output_size: Any, return_indices: bool) -> list[Step]:
     op = f"adaptive_max_pool{d}d"
-    x, alone = batched(real_arg(x, op), d, op)
-    out = _target(op, x, d, output_size)
-    y, index = _places_and_maxima(x, d, out) if return_indices else (_whole(x, d=d, out=out), None)
-    if alone:
-        y, index = (t if t is None else take_shape(t, t.shape[1:]) for t in (y, index))
-    return (y, index) if return_indices else y
+    check_images(real_arg(x, op), d, op)
+    out = _target(op, x.shape[-d:], output_size)
+    return [(adaptive_max.run, 1, {"out": out}) if return_indices else (_whole, 1, {"d": d, "out": out})]
 
 
-def _places_and_maxima(x: Tensor, d: int, out: tuple) -> tuple[Tensor, Tensor]:
-    index = max_place.run(x, out=out)
-    return pick.run(x, index, d=d), index
-
-
-_whole = Whole("adaptive_max_pool", "x", lambda x, *, d, out: _places_and_maxima(x, d, out)[0],
+_whole = Whole("adaptive_max_pool", "x", lambda x, *, d, out: adaptive_max.run(x, out=out)[0],
                onnx="adaptive_max(x, d, out)", runtime="adaptive_max(x, out)")
+_largest1, _largest2, _largest3 = [planned(partial(_largest, d)) for d in (1, 2, 3)]
 
 
 @public("nn.functional")
@@ -181,7 +148,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     >>> fw.nn.functional.adaptive_max_pool1d(fw.tensor([[1.0, 3.0, 5.0]]), 2)
     tensor([[3., 5.]])
     """
-    return _largest(1, input, output_size, return_indices)
+    return _largest1(input, output_size, return_indices)
 
 
 @public("nn.functional")
@@ -193,7 +160,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     >>> fw.nn.functional.adaptive_max_pool2d(fw.arange(6.0).reshape(1, 2, 3), 1)
     tensor([[[5.]]])
     """
-    return _largest(2, input, output_size, return_indices)
+    return _largest2(input, output_size, return_indices)
 
 
 @public("nn.functional", autocast="float32")
@@ -205,4 +172,4 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     >>> fw.nn.functional.adaptive_max_pool3d(fw.arange(8.0).reshape(1, 2, 2, 2), 1).flatten()
     tensor([7.])
     """
-    return _largest(3, input, output_size, return_indices)
+    return _largest3(input, output_size, return_indices)

@@ -288,12 +288,17 @@ def _groups(groups: Any, op: str) -> int:
 
 def batched(x: Tensor, d: int, op: str) -> tuple[Tensor, bool]:
     """``x`` with a batch dimension, and whether it was added; x has ``d`` spatial dimensions."""
-    if tensor_arg(x, op).ndim == d + 1:
-        return take_shape(x, (1, *x.shape)), True
-    if x.ndim != d + 2:
+    alone = check_images(x, d, op)
+    return take_shape(x, (1, *x.shape)) if alone else x, alone
+
+
+def check_images(x: Tensor, d: int, op: str) -> bool:
+    """Whether ``x`` is one image of ``d`` sizes, and no batch of them; ShapeError if it is neither."""
+    ndim = tensor_arg(x, op).ndim
+    if ndim not in (d + 1, d + 2):
         raise ShapeError(f"{op}: wanted input of {d + 2} dimensions (batch, channels, {d} sizes), or {d + 1} "
                          f"without the batch, got shape {list(x.shape)}")
-    return x, False
+    return ndim == d + 1
 
 
 def _same_padding(x: Tensor, w: Tensor, padding: str, stride: tuple, dilation: tuple,

@@ -8,7 +8,7 @@ forward.
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
@@ -21,11 +21,13 @@ from ...tensor import Tensor
 from ..record.args import floating, ntuple, number_arg, real_arg
 from ..record.batched import merged
 from ..record.op import Meta, Op
+from ..record.planned import Step, planned
 from ..record.public import public
 from ..record.road import NEVER
-from ..shape.view import take_shape
+from ..record.rounded import is_numpy
 from . import cuda
-from .conv import at_least, batched
+from .conv import at_least, check_images
+from .places import put
 
 _MANY = 8  # positions from which a sum over a reshaped axis beats adding slices
 
@@ -221,6 +223,38 @@ flat_index = Op("max_index", "where", kernel=_flat_index_kernel, native="max_ind
                 infer=lambda where, **settings: Meta(where.shape, int64), loose_from=NEVER)
 
 
+def _with_places_infer(x: Meta, *, out: tuple, **settings: Any) -> list[Meta]:
+    y = _pool_infer(x, out=out)
+    return [y, Meta(y.shape, int64)]
+
+
+def _with_places(xp: Any, x: Any, **layout: Any) -> tuple:
+    where, size = _max_position_kernel(xp, x, **layout), x.shape[-len(layout["kernel"]):]
+    return _max_kernel(xp, x, **layout), _flat_index_kernel(xp, where, size=size, **layout)
+
+
+def _with_places_on_device(x: Any, **layout: Any) -> Any:
+    y, where, size = cuda.max_pool(x, **layout), cuda.max_position(x, **layout), x.shape[-len(layout["kernel"]):]
+    if y is NotImplemented or where is NotImplemented:
+        return NotImplemented
+    places = cuda.max_index(where, size=size, **layout)
+    return places if places is NotImplemented else (y, places)
+
+
+def _with_places_vjp(g: Any, x: Any, places: Any, kernel: tuple, stride: tuple, padding: tuple,
+                     dilation: tuple, out: tuple) -> Any:
+    if is_numpy(getattr(g, "_array", g)):
+        return put(g, places, d=len(out), x_shape=x.shape)
+    return _max_vjp(g, x, kernel, stride, padding, dilation, out)  # sums by places have no fixed order there
+
+
+max_with_places = Op("max_with_places", "x", outputs="y places", differentiable=1, batch=merged(),
+                     kernel=_with_places, native="max_with_places", device=_with_places_on_device,
+                     infer=_with_places_infer,
+                     vjp={"x": _with_places_vjp},
+                     loose_from=NEVER)
+
+
 # -- the mean element ----------------------------------------------------------------------------
 
 
@@ -324,17 +358,9 @@ avg_spread = Op("avg_spread", "y", kernel=_avg_spread_kernel, native="avg_spread
 # -- max and average, public ---------------------------------------------------------------------
 
 
-def _settings(op: str, x: Tensor, d: int, kernel: Any, stride: Any, padding: Any, dilation: Any,
+def _settings(op: str, size: tuple[int, ...], kernel: Any, stride: Any, padding: Any, dilation: Any,
               ceil: bool) -> dict[str, Any]:
-    try:
-        return dict(_settings_of(op, x.shape[2:], d, kernel, stride, padding, dilation, ceil))
-    except TypeError:  # lists
-        return _settings_of.__wrapped__(op, x.shape[2:], d, kernel, stride, padding, dilation, ceil)
-
-
-@lru_cache(maxsize=512, typed=True)
-def _settings_of(op: str, size: tuple[int, ...], d: int, kernel: Any, stride: Any, padding: Any,
-                 dilation: Any, ceil: bool) -> dict[str, Any]:
+    d = len(size)
     kernel = at_least(ntuple(kernel, d, op, "kernel_size"), 1, op, "kernel_size")
     given = kernel if stride is None or stride in ((), []) else ntuple(stride, d, op, "stride")
     stride = at_least(given, 1, op, "stride")
@@ -350,20 +376,15 @@ def _settings_of(op: str, size: tuple[int, ...], d: int, kernel: Any, stride: An
     return _layout(kernel, stride, padding, dilation, out)
 
 
-def _drop(x: Tensor, alone: bool) -> Tensor:
-    return take_shape(x, x.shape[1:]) if alone else x
-
-
 def _max(d: int, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool,
-         return_indices: bool) -> Any:
+         return_indices: bool) -> list[Step]:
     op = f"max_pool{d}d"
-    x, alone = batched(real_arg(x, op), d, op)
-    layout = _settings(op, x, d, kernel, stride, padding, dilation, ceil)
-    out = _drop(max_pool.run(x, **layout), alone)
-    if not return_indices:
-        return out
-    where = max_position.run(x, **layout)
-    return out, _drop(flat_index.run(where, size=x.shape[2:], **layout), alone)
+    check_images(real_arg(x, op), d, op)
+    layout = _settings(op, x.shape[-d:], kernel, stride, padding, dilation, ceil)
+    return [((max_with_places if return_indices else max_pool).run, 1, layout)]
+
+
+_max1, _max2, _max3 = [planned(partial(_max, d)) for d in (1, 2, 3)]
 
 
 @public("nn.functional", op=max_pool)
@@ -378,7 +399,7 @@ def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     >>> fw.nn.functional.max_pool1d(fw.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
     tensor([[3., 5.]])
     """
-    return _max(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max1(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @public("nn.functional", deferred=True)
@@ -393,7 +414,7 @@ def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     tensor([[ 5.,  7.],
             [13., 15.]])
     """
-    return _max(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max2(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @public("nn.functional", autocast="float32")
@@ -406,20 +427,23 @@ def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     >>> fw.nn.functional.max_pool3d(fw.ones(1, 1, 2, 2, 2), 2).shape
     (1, 1, 1, 1, 1)
     """
-    return _max(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max3(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def _avg(d: int, x: Tensor, kernel: Any, stride: Any, padding: Any, ceil: bool, include: bool,
-         divisor: int | None) -> Tensor:
+         divisor: int | None) -> list[Step]:
     op = f"avg_pool{d}d"
-    x, alone = batched(x, d, op)
+    check_images(x, d, op)
     floating(x, op)
     divisor = number_arg(divisor, op, "divisor_override")
     if divisor == 0:
         raise ValueError(f"{op}: divisor_override must not be 0")
-    layout = _settings(op, x, d, kernel, stride, padding, 1, ceil)
+    layout = _settings(op, x.shape[-d:], kernel, stride, padding, 1, ceil)
     del layout["dilation"]
-    return _drop(avg_pool.run(x, **layout, include=bool(include), divisor=divisor), alone)
+    return [(avg_pool.run, 1, {**layout, "include": bool(include), "divisor": divisor})]
+
+
+_avg1, _avg2, _avg3 = [planned(partial(_avg, d)) for d in (1, 2, 3)]
 
 
 @public("nn.functional", op=avg_pool)
@@ -433,7 +457,7 @@ def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     >>> fw.nn.functional.avg_pool1d(fw.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
     tensor([[2., 3.]])
     """
-    return _avg(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    return _avg1(input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
 @public("nn.functional", deferred=True)
@@ -446,7 +470,7 @@ def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     >>> fw.nn.functional.avg_pool2d(fw.arange(4.0).reshape(1, 1, 2, 2), 2)
     tensor([[[[1.5000]]]])
     """
-    return _avg(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg2(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 @public("nn.functional", autocast="float32")
@@ -459,4 +483,4 @@ def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     >>> fw.nn.functional.avg_pool3d(fw.ones(1, 1, 2, 2, 2), 2).shape
     (1, 1, 1, 1, 1)
     """
-    return _avg(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg3(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)

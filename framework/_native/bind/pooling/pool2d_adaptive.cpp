@@ -5,7 +5,7 @@
 namespace fw::windows {
 namespace {
 
-nb::object max_place_of(Array x, const Sizes& out) {
+nb::object adaptive_max_of(Array x, const Sizes& out) {
     const int d = int(out.size());
     if (!x.is_float() || d < 1 || d > conv_dims || x.ndim() < d || x.size() == 0) return not_implemented();
     Cuts cut[conv_dims];
@@ -21,28 +21,31 @@ nb::object max_place_of(Array x, const Sizes& out) {
         if (double(c.in) * double(c.out) > 9e18) return not_implemented();
     InRows rows(x);
     const Sizes shape = pooled(sizes(x), out);
+    NewArray y = new_array(int(shape.size()), shape.data(), x.type());
     NewArray index = new_array(int(shape.size()), shape.data(), NPY_INT64);
     {
         Release release(x.size() * 8);
         by_float(x, [&](auto t) {
-            max_places(cut, rows.a.data<decltype(t)>(), planes, index.data<int64_t>());
+            using T = decltype(t);
+            adaptive_max(cut, rows.a.data<T>(), planes, y.data<T>(), index.data<int64_t>());
         });
     }
-    return give(index);
+    nb::object largest = give_images(y, channels_last(x));
+    return nb::make_tuple(largest, give(index));
 }
 
 nb::object pick_of(Array x, Array index, int64_t d) {
     PlaceRows r;
-    if (!x.is_float() || !index.is<int64_t>() || !index.contiguous() || !r.fit(sizes(x), sizes(index), d))
+    if (!x.is_float() || !index.is<int64_t>() || !r.fit(sizes(x), sizes(index), d))
         return not_implemented();
-    InRows rows(x);
+    InRows rows(x), places(index);
     NewArray y = new_array(index.ndim(), index.shape(), x.type());
     bool good = false;
     {
         Release release(y.size() * 8);
         by_float(x, [&](auto t) {
             using T = decltype(t);
-            good = pick_places(r, rows.a.data<T>(), index.data<int64_t>(), y.data<T>());
+            good = pick_places(r, rows.a.data<T>(), places.a.data<int64_t>(), y.data<T>());
         });
     }
     return good ? give_images(y, channels_last(x)) : not_implemented();
@@ -50,24 +53,23 @@ nb::object pick_of(Array x, Array index, int64_t d) {
 
 nb::object put_of(Array y, Array index, int64_t d, const Sizes& x_shape) {
     PlaceRows r;
-    if (!y.is_float() || !index.is<int64_t>() || !index.contiguous() || !y.same_shape(index) ||
-        !r.fit(x_shape, sizes(index), d))
+    if (!y.is_float() || !index.is<int64_t>() || !y.same_shape(index) || !r.fit(x_shape, sizes(index), d))
         return not_implemented();
-    InRows rows(y);
+    InRows rows(y), places(index);
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
     bool good = false;
     {
         Release release(x.size() * 4);
         by_float(y, [&](auto t) {
             using T = decltype(t);
-            good = put_places(r, rows.a.data<T>(), index.data<int64_t>(), x.data<T>());
+            good = put_places(r, rows.a.data<T>(), places.a.data<int64_t>(), x.data<T>());
         });
     }
     return good ? give_images(x, channels_last(y)) : not_implemented();
 }
 
 FW_BIND(m) {
-    m.def("max_place", &max_place_of, nb::arg("x"), nb::arg("out"));
+    m.def("adaptive_max", &adaptive_max_of, nb::arg("x"), nb::arg("out"));
     m.def("pick_places", &pick_of, nb::arg("x"), nb::arg("index"), nb::arg("d"));
     m.def("put_places", &put_of, nb::arg("y"), nb::arg("index"), nb::arg("d"), nb::arg("x_shape"));
 }

@@ -106,6 +106,33 @@ nb::object max_with_position(Array x, const Sizes& kernel, const Sizes& stride, 
     return nb::make_tuple(largest, give(where));
 }
 
+// The largest elements and their places in the flattened images.
+nb::object max_with_places(Array x, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
+                           const Sizes& dilation, const Sizes& out) {
+    const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
+    if (!w.fit) return not_implemented();
+    const bool last = by_channels(x, w.shape, kernel), bytes = w.shape.window() < 256;
+    const bool one_by_one = !last && w.shape.axis[conv_dims - 1].out < (x.is<float>() ? lanes<float> : lanes<double>);
+    const InRows rows(x, !last);
+    NewArray y = new_images(x.ndim(), w.out.data(), x.type(), last), where;
+    NewArray index = new_images(x.ndim(), w.out.data(), NPY_INT64, last);
+    if (!one_by_one) where = w.result(bytes ? NPY_UINT8 : NPY_INT32);
+    {
+        Release release(x.size() * 4);
+        by_float(x, [&](auto t) {
+            using T = decltype(t);
+            if (one_by_one) return max_each_window(w.shape, rows.a.data<T>(), y.data<T>(), index.data<int64_t>());
+            last ? max_channels<T>(w.shape, x.shape(1), x.data<T>(), y.data<T>(), where.data<uint8_t>())
+                 : max_windows(w.shape, rows.a.data<T>(), y.data<T>(), places(where));
+            by_places(where, [&](auto p) {
+                flat_places(w.shape, last ? x.shape(1) : 1, where.data<decltype(p)>(), index.data<int64_t>());
+            });
+        });
+    }
+    nb::object largest = last ? give(y) : give_images(y, channels_last(x));
+    return nb::make_tuple(largest, give(index));
+}
+
 // -- the way back ---------------------------------------------------------------------------------
 
 bool are_places(const Array& where) { return where.is<uint8_t>() || where.is<int32_t>(); }
@@ -198,6 +225,8 @@ FW_BIND(m) {
     m.def("max_position", &max_position, nb::arg("x"), nb::arg("kernel"), nb::arg("stride"),
           nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));
     m.def("max_with_position", &max_with_position, nb::arg("x"), nb::arg("kernel"), nb::arg("stride"),
+          nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));
+    m.def("max_with_places", &max_with_places, nb::arg("x"), nb::arg("kernel"), nb::arg("stride"),
           nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));
     m.def("max_spread", &max_spread, nb::arg("y"), nb::arg("where"), nb::arg("x_shape"), nb::arg("kernel"),
           nb::arg("stride"), nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));

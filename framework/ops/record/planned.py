@@ -1,0 +1,38 @@
+"""Functions that check their arguments once for each kind of call, and keep what is to be done.
+
+To check and complete the arguments of a call takes Python longer than the kernel of a small tensor. Such a
+function is written in two halves: ``prepare(input, ...)`` raises what is wrong and gives the steps, which
+need no further look at the arguments. The steps are kept for calls with tensors of the same shapes and
+dtypes, and other arguments of the same types and values; so ``prepare`` may depend on nothing else. Tensors
+of other kinds, and calls that somebody looks at (``seam.py``), are prepared each time.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from ... import _native
+
+Step = tuple[Callable, int, dict[str, Any]]
+"""A function, how many inputs it takes, and its settings. Its first input is the result of the step before
+(the first step's: the first argument of the call), the others are the call's further arguments, by place."""
+
+
+def planned(prepare: Callable[..., Sequence[Step]]) -> Callable:
+    """The function, of positional arguments, that does the steps of ``prepare``.
+
+    >>> from framework.ops.record.planned import planned
+    >>> f = planned(lambda x, n: [(fw.roll, 1, {"shifts": n % x.shape[0]}), (fw.add, 1, {"other": 1})])
+    >>> f(fw.tensor([1, 2, 3]), 4)
+    tensor([4, 2, 3])
+    """
+    if hasattr(_native.module, "planned"):
+        return _native.module.planned(prepare)
+
+    @wraps(prepare)
+    def call(*args: Any) -> Any:
+        steps, out = prepare(*args), args[0]
+        for function, inputs, settings in steps:
+            out = function(out, *args[1:inputs], **settings)
+        return out
+    return call
