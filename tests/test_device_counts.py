@@ -40,7 +40,6 @@ MORE = {
     "gradient": (34, 125), "nanquantile": (18, 15),
     "quantile": (12, 15), "trapezoid": (5, 15), "unique_consecutive": (15, 0),
     "nn.functional.embedding_bag": (13, 22),
-    "nn.functional.multilabel_margin_loss": (29, 13),
     "nn.functional.triplet_margin_loss": (12, 17),
     "nn.functional.triplet_margin_with_distance_loss": (11, 16),
 }

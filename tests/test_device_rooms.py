@@ -108,6 +108,18 @@ def histograms(at, x, w):
             fw.histogramdd(x[:, :1], [edges], weight=w[:, 0]).hist]
 
 
+@case((4, 5), (3, 40), (5,), kernels="margin_losses margin_grads")
+def margins(at, x, y, z):
+    t, u = integers(5, 4), integers(45, 3, 40) - 5
+    classes = fw.where(u < 40, u, 3)
+    return [
+        F.multi_margin_loss(x, at(t)), F.multi_margin_loss(x, at(t), 2, 0.5, reduction="none"),
+        F.multi_margin_loss(z, at(t[0]), 2), F.multi_margin_loss(y, at(integers(40, 3)), reduction="sum"),
+        F.multilabel_margin_loss(y, at(classes)), F.multilabel_margin_loss(y, at(classes), reduction="none"),
+        F.multilabel_margin_loss(z, at(fw.tensor([1, 1, -1, 0, 9]))),
+    ]
+
+
 @case((4, 5), (3, 4, 2, 3), (5,), kernels="cross_entropy cross_entropy_grad target_shares")
 def cross_entropy(at, x, y, w):
     t, u = integers(5, 4), integers(4, 3, 2, 3)

@@ -234,10 +234,10 @@ def _with_places(xp: Any, x: Any, **layout: Any) -> tuple:
 
 
 def _with_places_on_device(x: Any, **layout: Any) -> Any:
-    y, where, size = cuda.max_pool(x, **layout), cuda.max_position(x, **layout), x.shape[-len(layout["kernel"]):]
+    y, where = cuda.max_pool(x, **layout), cuda.max_position(x, **layout)
     if y is NotImplemented or where is NotImplemented:
         return NotImplemented
-    places = cuda.max_index(where, size=size, **layout)
+    places = cuda.max_index(where, size=x.shape[-len(layout["kernel"]):], **layout)
     return places if places is NotImplemented else (y, places)
 
 

@@ -1,52 +1,186 @@
 """Losses over classes by margins (those by probabilities: ``classes.py``), and over any distance."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from ...backends import array_module
 from ...errors import DTypeError, ShapeError
-from ...tensor import Tensor, wrap
-from ..index.embedding import one_hot
-from ..index.scatter import gather
-from ..language.elementwise import Elementwise
+from ...tensor import Tensor
 from ..linalg.distances import pairwise_distance
 from ..pointwise.activations import logsigmoid_op
-from ..pointwise.choose import clamp_min, where
 from ..record.args import floating, real_arg, tensor_arg
-from ..record.constants import like
+from ..record.batched import call, everywhere, spread_out
+from ..record.constants import alike, raw
+from ..record.op import Meta, Op
+from ..record.planned import Step, planned
 from ..record.public import public
+from ..reduce.sums import mean_op, sum_op
+from ..shape.view import reshape_op
+from . import cuda_margins
 from .classes import _check_classes, _class_weights
 from .distances import nearer
 from .elements import _alike, _check_weight, _reduced
 
+# The losses of rows x (n, c), or of one row (c), with targets t (n, k): for each target of a row (all, or
+# those before the first negative one) and each class i that is none of them, ``max(0, gap)**p / c`` with
+# ``gap = margin - x[t] + x[i]``.
 
-def _rows(input: Tensor, target: Tensor, single: tuple[int, ...], op: str) -> tuple[Any, Any]:
-    """Scores (n, c) and targets with a first size n, also of one sample, whose target is ``single``."""
+
+def _pairs(xp: Any, x: Any, target: Any, single: bool) -> tuple[Any, Any, Any]:
+    """(targets (n, k) with 0 for none, which of the classes each is (n, k, c), the pairs that count)."""
+    n, c = x.shape if x.ndim == 2 else (1, x.size)
+    t = target.reshape(n, target.size // n if n else 0)
+    used = t >= t if single else (t < 0).cumsum(axis=1) == 0
+    _check_classes(xp.where(used, t, -1), c, 0 if single else -1,
+                   "multi_margin_loss" if single else "multilabel_margin_loss")
+    safe = xp.where(used & (t >= 0) & (t < c), t, 0).astype(np.int64)  # a GPU tells of wrong ones later
+    hot = (safe[:, :, None] == xp.arange(c)) & used[:, :, None]
+    return safe, hot, used[:, :, None] & ~hot.any(axis=1)[:, None]
+
+
+def _gaps(xp: Any, x: Any, safe: Any, margin: float) -> Any:
+    rows = x.reshape(safe.shape[0], x.size // max(1, safe.shape[0]))
+    return (margin - xp.take_along_axis(rows, safe, 1))[:, :, None] + rows[:, None]
+
+
+def _loss_kernel(xp: Any, x: Any, target: Any, *, p: int, margin: float, single: bool, reduction: str) -> Any:
+    safe, _, counted = _pairs(xp, x, target, single)
+    gaps = xp.where(counted, xp.maximum(_gaps(xp, x, safe, margin), 0), 0)
+    losses = (gaps * gaps if p == 2 else gaps).sum(axis=(1, 2), dtype=x.dtype) / gaps.shape[2]
+    if reduction == "none" or x.ndim < 2:
+        return losses.astype(x.dtype) if x.ndim == 2 else losses[0].astype(x.dtype)
+    return (losses.mean() if reduction == "mean" else losses.sum()).astype(x.dtype)
+
+
+def _slopes(xp: Any, x: Any, target: Any, margin: float, single: bool, p: int) -> tuple[Any, Any]:
+    """The derivatives of the rows' losses by the gaps (n, k, c), and which of the classes each target is."""
+    safe, hot, counted = _pairs(xp, x, target, single)
+    gaps = _gaps(xp, x, safe, margin)
+    each = xp.where(counted & (gaps >= 0), 2 * gaps if p == 2 else 1, 0) / gaps.shape[2]
+    return each.astype(x.dtype), hot
+
+
+def _loss_grad_kernel(xp: Any, g: Any, x: Any, target: Any, *, p: int, margin: float, single: bool,
+                      reduction: str) -> Any:
+    slopes, hot = _slopes(xp, x, target, margin, single, p)
+    n = slopes.shape[0]
+    g = g / max(n, 1) if reduction == "mean" else g
+    slopes = slopes * (g[:, None, None] if reduction == "none" and x.ndim == 2 else g)
+    out = slopes.sum(axis=1) - (hot * slopes.sum(axis=2, keepdims=True)).sum(axis=1)
+    return out.astype(x.dtype).reshape(x.shape)
+
+
+def _of_backward(h: Any, g: Any, x: Any, target: Any, p: int, margin: float, single: bool,
+                 reduction: str) -> list:
+    """The cotangents of g and x: with the slopes s of the gaps, those of ``g * sum(s * (h[i] - h[t]))``."""
+    scores, classes = raw(x), raw(target)
+    xp = array_module(scores)
+    slopes, hot = _slopes(xp, scores, classes, margin, single, p)
+    n, k, c = slopes.shape
+    shape, size = x.shape, (n, 1, c)
+    of_target = alike(hot.astype(scores.dtype), x)
+    h = reshape_op(h, shape=size)
+    apart = h - sum_op(h * of_target, dims=(2,), keepdim=True)
+    share = 1 / n if reduction == "mean" else 1
+    over = (1, 2) if reduction == "none" and len(shape) == 2 else (0, 1, 2)
+    if p == 1:
+        return [sum_op(apart * alike(slopes, x), dims=over, keepdim=False) * share, None, None]
+    rows = reshape_op(x, shape=size)
+    gaps = rows - sum_op(rows * of_target, dims=(2,), keepdim=True) + margin
+    wide = alike((slopes > 0) * scores.dtype.type(2 / c), x)  # of gaps at 0 the slope is 0
+    to_g = sum_op(apart * gaps * wide, dims=over, keepdim=False) * share
+    g = reshape_op(g, shape=(n, 1, 1)) if over == (1, 2) else g
+    bends = apart * wide * (g * share)
+    to_x = sum_op(bends - sum_op(bends, dims=(2,), keepdim=True) * of_target, dims=(1,), keepdim=False)
+    return [to_g, reshape_op(to_x, shape=shape), None]
+
+
+# The rules for batches: the rows of all examples are one's, and the means or sums are formed behind (before,
+# backward).
+
+
+def _merged(size: int, x: Any, target: Any) -> tuple[Any, Any, int]:
+    """(rows of all examples, their targets, how many of an example)."""
+    n = x.shape[1] if x.ndim == 3 else 1
+    c = math.prod(x.shape[1 + (x.ndim == 3):])
+    k = math.prod(target.shape[1:]) // n if n else 0
+    return x.reshape((size * n, c)), target.reshape((size * n, k)), n
+
+
+def _batch_loss(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    x, target = everywhere(size, arrays, batched)
+    rows, targets, n = _merged(size, x, target)
+    losses = call(op, rows, targets, **{**settings, "reduction": "none"})
+    if x.ndim < 3:
+        return losses
+    losses = losses.reshape((size, n))
+    if settings["reduction"] == "none":
+        return losses
+    return call(mean_op if settings["reduction"] == "mean" else sum_op, losses, dims=(1,), keepdim=False)
+
+
+def _batch_loss_grad(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    g, x, target = everywhere(size, arrays, batched)
+    rows, targets, n = _merged(size, x, target)
+    if x.ndim == 3 and settings["reduction"] != "none":
+        g = spread_out(g / n if settings["reduction"] == "mean" else g, n).T
+    out = call(op, g.reshape((size * n,)), rows, targets, **{**settings, "reduction": "none"})
+    return out.reshape(x.shape)
+
+
+margin_loss_grad = Op("margin_loss_grad", "g x target", kernel=_loss_grad_kernel, native="margin_loss_grad",
+                      device=cuda_margins.margin_loss_grad, rules_round=False, batch=_batch_loss_grad,
+                      infer=lambda g, x, target, **_: x, vjp=_of_backward)
+margin_loss = Op("margin_loss", "x target", kernel=_loss_kernel, native="margin_loss", batch=_batch_loss,
+                 device=cuda_margins.margin_loss, rules_round=False,
+                 infer=lambda x, target, *, reduction, **_: Meta(
+                     x.shape[:-1] if reduction == "none" else (), x.dtype),
+                 vjp={"x": lambda g, x, target, p, margin, single, reduction: margin_loss_grad(
+                     g, x, target, p=p, margin=margin, single=single, reduction=reduction)})
+
+
+def _check_rows(input: Any, target: Any, single: bool, reduction: str, op: str) -> None:
+    """Raise unless these are scores (n, c) or (c), and a class of each row, or as many as it has scores."""
     floating(real_arg(input, op), op)
-    if input.ndim == 0 and isinstance(target, Tensor) and target.numel() == 1:  # one sample of one class
-        single_class: Any = input
-        input, target = single_class.reshape(1), target.reshape(single)  # type: ignore[attr-defined]
-    if not single and input.ndim == 1 and isinstance(target, Tensor) and target.shape == (1,):
-        target = target.reshape(())  # type: ignore[attr-defined]
     if tensor_arg(target, op, "target")._array.dtype.kind not in "iu":
         raise DTypeError(f"{op}: target must hold class numbers (int64), got {target.dtype}; convert it "
                          f"with target.long()")
-    if input.ndim not in (1, 2) or target.shape != input.shape[:-1] + single:
-        raise ShapeError(f"{op}: wanted an input (n, c) or (c) and a target of shape "
-                         f"{list(input.shape[:-1] + single)}, got {list(input.shape)} and "
-                         f"{list(target.shape)}")
-    x: Any = input
-    t: Any = target
-    return (x.unsqueeze(0), t.unsqueeze(0)) if x.ndim == 1 else (x, t)
+    wanted = input.shape[:-1] if single else input.shape
+    alone = input.ndim < 2 and target.numel() == 1 and (single or input.numel() == 1) and target.ndim < 2
+    if input.ndim > 2 or target.shape != wanted and not alone:
+        raise ShapeError(f"{op}: wanted an input (n, c) or (c) and a target of shape {list(wanted)}, got "
+                         f"{list(input.shape)} and {list(target.shape)}")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{op}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
 
 
-# by how much a class, which is not the wanted one (own), is ahead of where it may be
-_gap = Elementwise("multi_margin_loss", "own ahead", "where(own, 0.0, maximum(ahead + margin, 0.0))",
-                   settings="margin", result="select",
-                   vjp={"ahead": "where(own, 0.0, where(ahead + margin >= 0, g, 0.0))"})
-_square_gap = Elementwise(
-    "multi_margin_loss_of_squares", "own ahead", "where(own, 0.0, square(maximum(ahead + margin, 0.0)))",
-    settings="margin", result="select",
-    vjp={"ahead": "where(own, 0.0, 2 * g * maximum(ahead + margin, 0.0))"})
+def _weighted(x: Tensor, target: Any, weight: Any, reduction: str, **settings: Any) -> Tensor:
+    factors = weight[target.reshape(x.shape[:-1]).long()]
+    return _reduced(margin_loss.run(x, target, **settings, reduction="none") * factors,  # type: ignore
+                    reduction, "multi_margin_loss")
+
+
+@planned
+def _multi_margin(input: Tensor, target: Tensor, weight: Tensor | None, p: int, margin: float,
+                  reduction: str) -> list[Step]:
+    op = "multi_margin_loss"
+    if p not in (1, 2):
+        raise ValueError(f"{op}: p must be 1 or 2, got {p}")
+    _check_rows(input, target, True, reduction, op)
+    settings = {"p": int(p), "margin": float(margin), "single": True, "reduction": reduction}
+    if weight is None:
+        return [(margin_loss.run, 2, settings)]
+    _class_weights(weight, input if input.ndim == 2 else input.reshape(1, -1), op)  # type: ignore
+    return [(_weighted, 3, settings)]
+
+
+@planned
+def _multilabel_margin(input: Tensor, target: Tensor, reduction: str) -> list[Step]:
+    _check_rows(input, target, False, reduction, "multilabel_margin_loss")
+    return [(margin_loss.run, 2, {"p": 1, "margin": 1.0, "single": False, "reduction": reduction})]
 
 
 @public("nn.functional", autocast="float32")
@@ -60,20 +194,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
     >>> fw.nn.functional.multi_margin_loss(fw.tensor([[0.0, 0.5]]), fw.tensor([0]))
     tensor(0.7500)
     """
-    op = "multi_margin_loss"
-    if p not in (1, 2):
-        raise ValueError(f"{op}: p must be 1 or 2, got {p}")
-    x, t = _rows(input, target, (), op)
-    _check_classes(t._array, x.shape[1], 0, op)
-    _class_weights(weight, x, op)
-    t = t.long().unsqueeze(1)
-    own = t == like(t, lambda xp, dtype: xp.arange(x.shape[1]))
-    gaps: Any = (_gap if p == 1 else _square_gap).run(
-        own, x - gather(x, 1, t), margin=float(margin))  # type: ignore[operator]
-    losses = gaps.mean(1)
-    if weight is not None:
-        losses = losses * weight[t[:, 0]]  # type: ignore[index]
-    return _reduced(losses[0] if input.ndim < 2 else losses, reduction, op)
+    return _multi_margin(input, target, weight, p, margin, reduction)
 
 
 @public("nn.functional", autocast="float32")
@@ -87,17 +208,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "m
     >>> fw.nn.functional.multilabel_margin_loss(x, fw.tensor([2, 1, -1, 0]))
     tensor(0.2500)
     """
-    op = "multilabel_margin_loss"
-    x, t = _rows(input, target, tensor_arg(input, op).shape[-1:] or (1,), op)
-    used: Any = (t < 0).cumsum(1) == 0
-    t = where(used, t, -1)
-    _check_classes(t._array, x.shape[1], -1, op)
-    safe: Any = where(used, t, 0).long()  # type: ignore[attr-defined]
-    hot: Any = one_hot(safe, x.shape[1]).bool() & used.unsqueeze(2)  # type: ignore[attr-defined]
-    counted = used.unsqueeze(2) & ~hot.any(1).unsqueeze(1)  # (n, target, class)
-    gaps: Any = clamp_min(1 - gather(x, 1, safe).unsqueeze(2) + x.unsqueeze(1), 0)  # type: ignore
-    losses = (gaps * wrap(counted._array)).sum((1, 2)) / x.shape[1]
-    return _reduced(losses[0] if input.ndim < 2 else losses, reduction, op)
+    return _multilabel_margin(input, target, reduction)
 
 
 @public("nn.functional")

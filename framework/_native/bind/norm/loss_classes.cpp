@@ -1,16 +1,8 @@
 // cross_entropy of NumPy arrays.
-#include <string>
-
-#include "bind/array.h"
-#include "norm/loss_classes.h"
+#include "bind/norm/reduction.h"
 
 namespace fw {
 namespace {
-
-Reduction reduction_of(nb::handle name) {
-    std::string text = nb::cast<std::string>(name);
-    return text == "none" ? Reduction::none : text == "sum" ? Reduction::sum : Reduction::mean;
-}
 
 bool takes(const Array& x, const Array& target, const Given& weight) {
     if (!x.is_float() || !x.size() || x.ndim() < 2 || !target.is<int64_t>() || target.ndim() != x.ndim() - 1)
