@@ -19,10 +19,10 @@ MOST = 14  # launches of a call, and of its backward
 MORE = {
     # derivatives of factors of matrices: products and triangular systems one by one
     "qr": (3, 16), "linalg.cond": (8, 19),
-    "linalg.eig": (11, 45), "linalg.eigvals": (6, 15), "linalg.lstsq": (27, 26),
+    "linalg.eig": (11, 48), "linalg.eigvals": (6, 15), "linalg.lstsq": (27, 26),
     "linalg.lu": (16, 36), "linalg.lu_factor": (3, 29), "linalg.lu_factor_ex": (10, 32),
     "linalg.lu_solve": (32, 35), "linalg.pinv": (15, 15), "linalg.qr": (2, 17), "linalg.svd": (7, 31),
-    "lu": (98, 48), "lu_solve": (32, 33), "lu_unpack": (25, 7), "matrix_exp": (55, 65),
+    "lu": (98, 48), "lu_solve": (32, 33), "lu_unpack": (25, 7),
     "pca_lowrank": (18, 63), "pinverse": (13, 15), "svd_lowrank": (17, 60),
     # a step for each column, or for each position
     "geqrf": (25, 0), "linalg.householder_product": (31, 44), "orgqr": (31, 0), "ormqr": (20, 31),
@@ -45,6 +45,7 @@ MORE = {
 }
 _HOST = "the result is the host's"
 _SIZE = "the size of the result depends on values"
+_FAILS = "whether there is an inverse, or a factor: the error is raised at once"
 _READ = "the sample reads what it got"
 WAITS = {
     **dict.fromkeys(("allclose", "equal", "is_nonzero", "method.__contains__", "method.cpu", "method.apply_",
@@ -52,13 +53,16 @@ WAITS = {
     **dict.fromkeys(("argwhere", "bincount", "masked_select", "method.__getitem__", "nonzero",
                      "nonzero_static", "repeat_interleave", "unique", "unique_consecutive",
                      "nn.functional.one_hot"), _SIZE),
+    **dict.fromkeys(("logdet", "slogdet", "norm", "inverse", "matrix_power", "cholesky", "svd",
+                     "pca_lowrank", "svd_lowrank", *[f"linalg.{name}" for name in (
+                         "cholesky", "cond", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_norm",
+                         "matrix_power", "matrix_rank", "slogdet", "solve", "svd", "svdvals",
+                         "tensorinv", "tensorsolve")]), _FAILS),
     **dict.fromkeys(("index_put", "method.__setitem__"), "a mask beside positions, or other values for each"),
     **dict.fromkeys(("linalg.cholesky_ex", "linalg.inv_ex", "linalg.solve_ex", "nn.functional.rrelu"), _READ),
     **dict.fromkeys(("linalg.ldl_factor", "linalg.ldl_factor_ex", "linalg.ldl_solve"),
                     "the host chooses pivots"),
-    "linalg.eig": "backward looks whether the loss depends on the phase",
     "linalg.lstsq": "residuals are of full rank only",
-    "matrix_exp": "the number of squarings",
 }
 BY_CUDNN = {"nn.LSTM", "nn.GRU", "nn.RNN"}  # where it is there, they are fewer
 

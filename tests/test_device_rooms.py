@@ -89,6 +89,26 @@ def determinants(at, a, b, c, d, e, f):
     return [fw.linalg.det(x) for x in (a, b, c, d, equal, e / 6, f / 8)]
 
 
+@case((3, 1, 1), (2, 2, 2), (4, 5, 5), (40, 40), kernels="matrix_exp", dtypes="float32 float64")
+def exponentials(at, a, b, c, d):
+    large = c * at(fw.tensor([0.0, 0.1, 3, 9]))[:, None, None].to(c.dtype)
+    return [fw.matrix_exp(x) for x in (a, b, c, large, c.mT, d / 8)]
+
+
+@case((2, 5, 5), (2, 5, 3), (150, 150), (150, 2), (3, 1, 4, 4), kernels="solve_rows",
+      dtypes="float32 float64")
+def triangular_systems(at, a, b, large, many, c):
+    solve, found = fw.linalg.solve_triangular, []
+    a = a + 3 * at(fw.eye(5, dtype=a.dtype))
+    for upper in (True, False):
+        for unit in (True, False):
+            found += [solve(x, y, upper=upper, unitriangular=unit) for x, y in (
+                (a, b), (a[0], b), (a, b[1]), (a.mT, b), (a[::2, 1:4, 1:4], b[:1, :3]), (c + 2, c))]
+        found += [solve(large / 99 + 2 * at(fw.eye(150, dtype=a.dtype)), many, upper=upper),
+                  solve(a, b.mT, upper=upper, left=False)]
+    return [*found, fw.cholesky_solve(b, a), fw.linalg.lu_solve(*fw.linalg.lu_factor(a), b)]
+
+
 @case((9, 4), (20,), kernels="bags_of take_rows add_rows")
 def bags(at, table, weights):
     places, starts = at(integers(9, 20)), at(fw.tensor([0, 3, 3, 11, 20]))
@@ -655,6 +675,17 @@ def test_indices_out_of_range_are_told_at_the_next_wait(raw, cupy):  # noqa: F81
     with pytest.raises(
         IndexError, match=r"cross_entropy: a target is class 4, but there are 4 classes \(0 to 3\)"
     ):
+        fw.cuda.synchronize()
+
+
+def test_a_0_on_a_diagonal_is_told_at_the_next_wait(raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    counts.clear()
+    A, B = fw.tensor([[1.0, 2.0], [0.0, 0.0]], device="cuda"), fw.ones(2, 1, device="cuda")
+    fw.linalg.solve_triangular(A, B, upper=True)
+    assert not counts.waits
+    with pytest.raises(fw.errors.LinAlgError, match="there is a 0 on the diagonal.*found on cuda"):
         fw.cuda.synchronize()
 
 

@@ -187,9 +187,10 @@ def test_log_sums_of_bfloat16_are_derived_in_float32(raw, cupy):  # noqa: F811
 # who waits, and why; PyTorch waits there, too
 WAIT = {
     "adaptive softmax": "how many targets a cluster has, which is the size of what follows",
+    "linear algebra": "whether there is a factor or an inverse, or an error to be raised",
+    "normal of several": "whether there is a factor, or an error to be raised",
     "sparse embedding": "how many rows a gradient has once each stands in it once",
     "SparseAdam": "how many rows a gradient has once each stands in it once",
-    "orthogonal weights": "how often the exponential of a matrix is squared, by its norm",
 }
 
 
@@ -294,3 +295,30 @@ def test_batches_are_counted_on_the_host(raw, cupy):  # noqa: F811
             norm(fw.tensor(rng.standard_normal((5, 2)), dtype=fw.float32, device=device))
         ends.append([norm.num_batches_tracked.item(), *norm.running_mean.tolist()])
     assert ends[1] == pytest.approx(ends[0], rel=1e-5) and ends[0][0] == 9
+
+
+def test_who_waits_is_named(raw, cupy):  # noqa: F811
+    """By ``set_sync_debug_mode``: also where CuPy reads a size, or looks whether there is an inverse."""
+    x, whole = fw.tensor([[4.0, 1.0], [1.0, 3.0]], device="cuda"), fw.tensor([3, 1, 1], device="cuda")
+    calls = {
+        "a mask": lambda: x[x > 1], "nonzero": lambda: x.nonzero(), "argwhere": lambda: fw.argwhere(x),
+        "masked_select": lambda: x.masked_select(x > 1), "a mask and a slice": lambda: x[x[0] > 1, :1],
+        "unique": lambda: whole.unique(), "unique_consecutive": lambda: whole.unique_consecutive(),
+        "bincount": lambda: whole.bincount(), "one_hot": lambda: F.one_hot(whole),
+        "repeat_interleave": lambda: whole.repeat_interleave(whole), "inv": lambda: x.inverse(),
+        "solve": lambda: fw.linalg.solve(x, x), "cholesky": lambda: fw.linalg.cholesky(x),
+        "svd": lambda: fw.linalg.svd(x), "eigh": lambda: fw.linalg.eigh(x), "equal": lambda: fw.equal(x, x),
+        "item": lambda: x[0, 0].item(), "tolist": lambda: x.tolist(), "cpu": lambda: x.cpu(),
+        "ldl_factor": lambda: fw.linalg.ldl_factor(x), "print": lambda: str(x),
+        "int": lambda: int(whole[0]), "bool": lambda: bool(x[0, 0]), "index_put": lambda: fw.index_put(
+            x, (x > 1, ), x[0, :1]), "matrix_exp": lambda: fw.matrix_exp(x.to(fw.complex64)),
+        "synchronize": fw.cuda.synchronize, "event": lambda: fw.cuda.current_stream().synchronize(),
+    }
+    for call in calls.values():
+        call()
+        fw.cuda.set_sync_debug_mode("error")
+        try:
+            with pytest.raises(RuntimeError, match="waits for the device"):
+                call()
+        finally:
+            fw.cuda.set_sync_debug_mode("default")

@@ -12,6 +12,7 @@ from ..device import Device as Device
 from . import cpu as cpu
 from . import cuda as cuda
 from . import meta as meta
+from .cuda import about_to_read as about_to_read
 
 
 def backend_of(array: Any) -> ModuleType:

@@ -313,8 +313,9 @@ def read_later(array: Any) -> Callable[[], np.ndarray]:
     return read
 
 
-def linalg_raises() -> AbstractContextManager:
-    """A block in which CuPy says that a matrix is singular, where it gives NaN otherwise."""
+def linalg_raises(name: str) -> AbstractContextManager:
+    """A block in which CuPy waits to see whether a matrix is singular, where it gives NaN otherwise."""
+    waits(name)
     return need("cupyx", "cuda12", "linear algebra on a GPU").errstate(linalg="raise")
 
 

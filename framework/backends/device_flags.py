@@ -75,9 +75,9 @@ def check(array: Any, low: int, high: int, message: str, ignore: int | None = No
     return True
 
 
-def check_reals(array: Any, low: float, high: float, message: str, nan: bool = True) -> bool:
-    """The same for floating numbers from ``low`` to ``high``, or nan where that may be; what is wrong is a
-    ValueError."""
+def check_reals(array: Any, low: float, high: float, message: str, nan: bool = True,
+                error: type[Exception] = ValueError) -> bool:
+    """The same for floating numbers from ``low`` to ``high``, or nan where that may be."""
     char = device_code.char_of(array) if device_code.is_device_array(array) else ""
     if char not in device_code.FLOATS:
         return False
@@ -86,7 +86,7 @@ def check_reals(array: Any, low: float, high: float, message: str, nan: bool = T
         if array.size:
             _SOURCE.kernel("check_reals", char)(
                 (device_code.blocks(array.size),), (device_code.THREADS,),
-                (array, array.size, float(low), float(high), int(nan), memory(), site(message, ValueError)))
+                (array, array.size, float(low), float(high), int(nan), memory(), site(message, error)))
     return True
 
 

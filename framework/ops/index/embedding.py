@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.mode import no_grad, state
-from ...backends import array_module, device_flags, on_device
+from ...backends import about_to_read, array_module, device_flags, on_device
 from ...dtypes import INTEGER, as_dtype, int64
 from ...errors import AutogradError, DTypeError, ShapeError
 from ...node import Leaf
@@ -205,6 +205,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if num_classes == -1:
         if not classes.size:
             raise ValueError("one_hot: num_classes=-1 needs at least one element; pass num_classes")
+        about_to_read(classes, "one_hot, which counts the classes,")
         with on_device(classes):
             num_classes = max(int(classes.max()), 0) + 1
     if num_classes < 1 and classes.size:

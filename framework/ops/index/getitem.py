@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...autograd.mode import state
-from ...backends import array_module, device_code, on_device
+from ...backends import about_to_read, array_module, device_code, on_device
 from ...backends.native import native_or
 from ...dtypes import BY_NUMPY, as_dtype, can_cast
 from ...errors import DeviceError, DTypeError, ShapeError, kind_of
@@ -289,6 +289,7 @@ def _check_mask(mask: Tensor, x: Tensor, source: int) -> None:
 
 def _places_of(mask: Tensor) -> list[Tensor]:
     """Where a mask is True, dimension by dimension."""
+    about_to_read(mask._array, "the number of elements that a mask chooses")
     with on_device(mask._array):
         return [wrap(a) for a in mask._array.nonzero()]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import array_module, device_flags, meta, on_device, sums
+from ...backends import about_to_read, array_module, device_flags, meta, on_device, sums
 from ...backends.native import native_or
 from ...dtypes import bool_
 from ...errors import DTypeError, ShapeError
@@ -240,7 +240,7 @@ def _mask_put_kernel(xp: Any, x: Any, value: Any, mask: Any, *, count: int) -> A
 mask_op = Op("masked_select", "x mask", onnx="selected(x, mask)",
              batch=batch_mask, masks=True, jvp="linear", native="masked_select",
              rounds="masked_select", real_indices=True,
-              kernel=lambda xp, x, mask, *, count: x[mask],
+             kernel=lambda xp, x, mask, *, count: x[mask],
              infer=lambda x, mask, *, count: Meta((count, *x.shape[mask.ndim:]), x.dtype),
              vjp={"x": lambda g, mask, x_shape: unmask(g, mask, shape=x_shape)})
 unmask = Op("unmask", "x mask", batch=batch_mask, kernel=_unmask_kernel, jvp="linear", native="unmask",
@@ -256,6 +256,7 @@ mask_put = Op("mask_put", "x value mask", batch=batch_mask, kernel=_mask_put_ker
 
 def count_true(mask: Tensor) -> int:
     """How many elements of a bool tensor hold."""
+    about_to_read(mask._array, "the number of elements that a mask chooses")
     with on_device(mask._array):
         return int(array_module(mask._array).count_nonzero(mask._array))
 

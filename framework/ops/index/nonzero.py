@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import device_flags
+from ...backends import about_to_read, device_flags
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..record.args import size_args, tensor_arg
@@ -28,6 +28,7 @@ _LARGE = 1 << 12  # numbers from which two dimensions are quicker searched as on
 
 def _nonzero_kernel(xp: Any, x: Any) -> Any:
     if type(x) is not np.ndarray or not x.ndim:
+        about_to_read(x, "nonzero")
         return xp.argwhere(x).astype("int64", copy=False)
     if x.ndim == 2 and x.size >= _LARGE:
         parts = np.unravel_index((x.reshape(-1) != 0).nonzero()[0], x.shape)

@@ -3,11 +3,12 @@
 import math
 from typing import Any, NamedTuple
 
+from ...backends import about_to_read
 from ...tensor import Tensor
 from ..pointwise.choose import where_op
 from ..pointwise.elementary import log
 from ..record.batched import leading
-from ..record.constants import like
+from ..record.constants import like, raw
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.complex_parts import imag_op
@@ -30,6 +31,7 @@ def _det_vjp(g: Any, A: Any, out: Any) -> Any:
     found = cofactors(A)
     if found is not NotImplemented:
         return g * found
+    about_to_read(raw(out), "backward of det, which looks for singular matrices,")
     if bool((out != 0).all()):
         return g * column(column(out)) * swap_last(inv_op(A))
     u, s, vh = svd_op(A, full=False)

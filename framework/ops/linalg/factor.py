@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda
+from ...backends import array_module, cuda, device_flags
 from ...dtypes import float16
 from ...errors import AutogradError, DTypeError, LinAlgError, ShapeError
 from ...tensor import Tensor
@@ -29,6 +29,7 @@ from ..shape.cuda import triangle
 from ..shape.diagonals import diagonal_op, tril_op, triu_op
 from ..shape.slices import put_slice, slice_op
 from ..shape.view import reshape_op
+from . import cuda_triangular
 from .cuda_slopes import eigen_middle, mirrored, product, singular_middle
 from .matmul import swap_last
 
@@ -38,7 +39,7 @@ def checked(text: str) -> Callable:
     def mark(kernel: Callable) -> Callable:
         def run(xp: Any, *args: Any, **settings: Any) -> Any:
             try:
-                with nullcontext() if xp is np else cuda.linalg_raises():
+                with nullcontext() if xp is np else cuda.linalg_raises(text.partition(":")[0]):
                     return kernel(xp, *args, **settings)
             except np.linalg.LinAlgError as error:
                 raise LinAlgError(f"{text} ({error})") from None
@@ -104,10 +105,18 @@ def check_phase(turn: Any, op: str, *gradients: Any) -> None:
     """Raise where the gradients of complex vectors are not free of their phases; then ``turn`` is not 0."""
     if not raw(turn).size:
         return
-    most, size = [max(float(abs(raw(x)).max()) for x in xs if x is not None) for xs in ((turn,), gradients)]
-    if most > 1e-3 * size:  # rounding is far below, a dependence far above
-        raise AutogradError(f"{op}: complex vectors are free to turn by a phase, and this result depends on "
-                            f"it, so it has no derivative; make it of their absolute values or projections")
+    most, size = [_largest(xs) for xs in ((turn,), gradients)]
+    wrong = (f"{op}: complex vectors are free to turn by a phase, and this result depends on it, so it has "
+             f"no derivative; make it of their absolute values or projections")
+    beyond = most - 1e-3 * size  # rounding is far below, a dependence far above
+    if not device_flags.check_reals(beyond, -np.inf, 0.0, wrong, error=AutogradError) and beyond > 0:
+        raise AutogradError(wrong)
+
+
+def _largest(xs: tuple) -> Any:
+    """The greatest absolute value in arrays or tensors, as an array where they lie."""
+    arrays = [abs(raw(x)).max() for x in xs if x is not None]
+    return arrays[0] if len(arrays) == 1 else array_module(arrays[0]).stack(arrays).max()
 
 
 # -- inverse and solution ------------------------------------------------------------------------
@@ -156,8 +165,8 @@ def _triangular_vjp(g: Any, A: Any, out: Any, B_shape: tuple, needs: tuple, uppe
 
 # only the named triangle of A is read; unit: its diagonal counts as ones
 triangular_op = Op("solve_triangular", "A B", batch=rowwise, native="solve_triangular", vjp=_triangular_vjp,
-                   infer=lambda A, B, **settings: solve_infer(A, B), kernel=checked(
-    "solve_triangular: there is a 0 on the diagonal of the matrix")(_triangular_kernel))
+                   infer=lambda A, B, **settings: solve_infer(A, B), device=cuda_triangular.solve_triangular,
+                   rules_round=False, kernel=checked(cuda_triangular.SINGULAR)(_triangular_kernel))
 
 
 # -- Cholesky -------------------------------------------------------------------------------------

@@ -133,8 +133,8 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
 
     It is ``pinv(A, rtol=rcond) @ B``, by QR where the rank is certainly n. ``driver`` says what comes with
     it, as in PyTorch on the CPU, where it is "gelsy" by default. residuals (*, k): the squared errors, empty
-    for "gelsy" and unless m > n and every rank is n; rank (*): empty for "gels"; singular_values: those of A
-    for "gelsd" and "gelss", else empty.
+    for "gelsy", unless m > n, and but for "gels" unless every rank is n; rank (*): empty for "gels";
+    singular_values: those of A for "gelsd" and "gelss", else empty.
 
     >>> fw.linalg.lstsq(fw.tensor([[1.0], [1.0]]), fw.tensor([[1.0], [3.0]])).solution
     tensor([[2.]])
@@ -158,7 +158,8 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     else:
         X = triangular_op.run(parts[1], turned(parts[0]) @ B, upper=True, unit=False)
         rank = A.new_full(A.shape[:-2], n, dtype=int64)  # type: ignore[attr-defined]
-    known = driver in ("gels", "gelsd", "gelss") and m > n and bool((rank == n).all())
+    # gels takes every rank to be n, so that nobody looks
+    known = m > n and (driver == "gels" or driver in ("gelsd", "gelss") and bool((rank == n).all()))
     residuals = (abs(A @ X - B) ** 2).sum(-2) if known else A.new_empty((0,))
     rank = rank.new_empty((0,)) if driver == "gels" else rank
     values = svdvals(A.detach()) if driver in ("gelsd", "gelss") else A.new_empty((0,))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends import device_code, device_flags, on_device
+from ...backends import about_to_read, device_code, device_flags, on_device
 from ...backends.sums import add_at
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, wrap
@@ -68,6 +68,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if minlength < 0:
         raise ValueError(f"{wrong}minlength={minlength}")
     told = device_flags.check(input._array, 0, 1 << 62, wrong + "the element {value}", error=ValueError)
+    about_to_read(input._array, "bincount")
     with on_device(input._array):
         if not told and input.numel() and int(input._array.min()) < 0:
             raise ValueError(f"{wrong}the element {int(input._array.min())}")
@@ -80,6 +81,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 
 def _histc_kernel(xp: Any, x: Any, *, bins: int, low: float, high: float) -> Any:
     x = x.reshape(-1)
+    about_to_read(x, "histc")
     x = x[(x >= low) & (x <= high)]
     places = xp.minimum(((x - low) * (bins / (high - low))).astype("int64"), bins - 1)
     return xp.bincount(places, minlength=bins).astype(x.dtype)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends import array_module, device_code
+from ...backends import about_to_read, array_module, device_code
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..pointwise.arithmetic import gate
@@ -88,6 +88,7 @@ def _cumprod_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
         found = cuda.running_grad("cumprod", g, x, out, dim)
         if found is not NotImplemented:
             return found
+    about_to_read(raw(x), "backward of cumprod, which looks for zeros,")
     if not (raw(x) == 0).any():
         return cumsum_op(gate(g, out), dim=dim, reverse=True) / x
     x, g, at = _to_last(x, dim), _to_last(g, dim), len(x.shape) - 1

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends import about_to_read
 from ...backends.native import native_or
 from ...errors import ShapeError
 from ...tensor import Tensor
@@ -53,6 +54,7 @@ def _unique_kernel(xp: Any, x: Any, *, dim: int | None, alone: bool) -> tuple:
             inverse = np.empty(row.size, np.int64)
             inverse[places] = np.cumsum(new) - 1
             return row[new], inverse.reshape(x.shape), np.bincount(inverse).astype(np.int64, copy=False)
+    about_to_read(x, "unique")
     values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True, axis=dim,
                                         equal_nan=False)
     shape = x.shape if dim is None else (x.shape[dim],)
@@ -98,6 +100,7 @@ def _runs_kernel(xp: Any, x: Any, *, dim: int | None, inverse: bool, counts: boo
         new[1:] = other if other.ndim == 1 else other.any(axis=1)
     elif n:
         new[1:] = False
+    about_to_read(x, "unique_consecutive")
     first = new.nonzero()[0]
     nothing = first[:0].astype("int64")
     group = xp.cumsum(new, dtype="int64") - 1 if inverse else nothing

@@ -97,6 +97,8 @@ def apply(cupy: Any, linalg_mode: Callable[[], str]) -> None:
                 raise TypeError("CuPy's matmul of batches of bfloat16 is its kernel for integers")
             if "e" in chars and linalg:
                 raise TypeError("float16 is unsupported in linalg")
+            if linalg and linalg_mode() == "raise":  # it reads what the library says of the matrices
+                cupy._counts.wait(name)
             try:
                 return plain(*args, **kwargs)
             except np.linalg.LinAlgError as error:
