@@ -1,11 +1,12 @@
 """Layers as the main namespace has them: with arguments in other places than in ``nn.functional``, modes as
 numbers, and the statistics beside the result."""
 
+from functools import partial
 from typing import Any
 
 from ..errors import ShapeError
 from ..tensor import Tensor
-from .image.grid_sample import grid_sample
+from .image.grid_sample import sample_steps
 from .image.pad import pad as pad_tensor
 from .index.embedding import embedding as rows_of
 from .normalization.channels import batch_norm as batch_norm_of
@@ -16,6 +17,8 @@ from .random.dropout import alpha_dropout as alpha_drop
 from .random.dropout import dropout as drop
 from .random.dropout import feature_alpha_dropout as feature_alpha_drop
 from .record.args import real_arg, size_args, tensor_arg
+from .record.autocast import by_place
+from .record.planned import Step, planned
 from .record.public import public
 from .reduce.moments import var_op
 from .reduce.sums import mean_op
@@ -204,18 +207,24 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
 _MODES, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 
 
-def _sampled(x: Tensor, grid: Tensor, mode: int, padding: int, align: bool, op: str,
-             ndim: int | None) -> Tensor:
+def _sampled(op: str, ndim: int | None, x: Tensor, grid: Tensor, mode: int, padding: int,
+             align: bool) -> list[Step]:
     if ndim is not None and tensor_arg(x, op).ndim != ndim:
         raise ShapeError(f"{op}: wanted an input of {ndim} dimensions, got shape {list(x.shape)}")
     for name, number, words in (("interpolation_mode", mode, _MODES), ("padding_mode", padding, _PADDINGS)):
         if number not in range(3):
             meanings = ", ".join(f"{i} ({word})" for i, word in enumerate(words))
             raise ValueError(f"{op}: {name} must be one of {meanings}, got {number!r}")
-    return grid_sample(x, grid, _MODES[mode], _PADDINGS[padding], align)
+    return sample_steps(x, grid, _MODES[mode], _PADDINGS[padding], align)
 
 
-@public()
+_sample = planned(partial(_sampled, "grid_sampler", None))
+_sample2 = planned(partial(_sampled, "grid_sampler_2d", 4))
+_sample3 = planned(partial(_sampled, "grid_sampler_3d", 5))
+_OF_SAMPLES = by_place("widest", "float32")
+
+
+@public(autocast=_OF_SAMPLES)
 def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
                  align_corners: bool) -> Tensor:
     """``nn.functional.grid_sample`` with numbers for the modes: 0 bilinear, 1 nearest, 2 bicubic; beyond the
@@ -225,10 +234,10 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     >>> fw.grid_sampler(image, fw.zeros(1, 1, 1, 2), 0, 0, True)
     tensor([[[[1.5000]]]])
     """
-    return _sampled(input, grid, interpolation_mode, padding_mode, align_corners, "grid_sampler", None)
+    return _sample(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
-@public()
+@public(autocast=_OF_SAMPLES)
 def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
                     align_corners: bool) -> Tensor:
     """``grid_sampler`` of images (n, c, h, w).
@@ -236,10 +245,10 @@ def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, paddin
     >>> fw.grid_sampler_2d(fw.ones(1, 1, 2, 2), fw.zeros(1, 1, 1, 2), 0, 0, True)
     tensor([[[[1.]]]])
     """
-    return _sampled(input, grid, interpolation_mode, padding_mode, align_corners, "grid_sampler_2d", 4)
+    return _sample2(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
-@public()
+@public(autocast=_OF_SAMPLES)
 def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
                     align_corners: bool) -> Tensor:
     """``grid_sampler`` of volumes (n, c, d, h, w).
@@ -247,4 +256,4 @@ def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, paddin
     >>> fw.grid_sampler_3d(fw.ones(1, 1, 2, 2, 2), fw.zeros(1, 1, 1, 1, 3), 0, 0, True)
     tensor([[[[[1.]]]]])
     """
-    return _sampled(input, grid, interpolation_mode, padding_mode, align_corners, "grid_sampler_3d", 5)
+    return _sample3(input, grid, interpolation_mode, padding_mode, align_corners)

@@ -103,6 +103,44 @@ void distances_grad(const PairsShape& s, bool squares, const T* g, const T* x, c
         });
 }
 
+template <class T> void distances_within(int64_t n, int64_t k, bool squares, const T* x, T* out) {
+    parallel(n - 1, 1 + 2 * GRAIN / (n * k + 1), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            T* next = out + i * n - i * (i + 1) / 2;
+            for (int64_t j = i + 1; j < n; ++j) {
+                T sum = 0;
+                for (int64_t l = 0; l < k; ++l) {
+                    const T d = x[i * k + l] - x[j * k + l];
+                    sum += squares ? d * d : std::abs(d);
+                }
+                *next++ = squares ? std::sqrt(sum) : sum;
+            }
+        }
+    });
+}
+
+template <class T>
+void distances_within_grad(int64_t n, int64_t k, bool squares, const T* g, const T* x, const T* out, T* gx) {
+    parallel(n, 1 + GRAIN / (n * k + 1), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            T *to = gx + i * k, *before = scratch<T>(0, k);
+            const int64_t from = i * n - i * (i + 1) / 2;
+            pull(squares, x + i * k, x + (i + 1) * k, g + from, out + from, 1, to, n - 1 - i, k);
+            for (int64_t j = 0; j < i; ++j) {
+                const int64_t at = j * n - j * (j + 1) / 2 + i - j - 1;
+                pull(squares, x + i * k, x + j * k, g + at, out + at, 1, before, 1, k);
+                for (int64_t l = 0; l < k; ++l) to[l] += before[l];
+            }
+        }
+    });
+}
+
+#define FW_OF(T)                                                                  \
+    template void distances_within(int64_t, int64_t, bool, const T*, T*);         \
+    template void distances_within_grad(int64_t, int64_t, bool, const T*, const T*, const T*, T*);
+FW_OF(float)
+FW_OF(double)
+#undef FW_OF
 template void distances(const PairsShape&, bool, const float*, const float*, float*);
 template void distances(const PairsShape&, bool, const double*, const double*, double*);
 template void distances_grad(const PairsShape&, bool, const float*, const float*, const float*, const float*, float*, float*);

@@ -18,4 +18,9 @@ template <class T> void distances(const PairsShape& s, bool squares, const T* x,
 template <class T>
 void distances_grad(const PairsShape& s, bool squares, const T* g, const T* x, const T* y, const T* out, T* gx, T* gy);
 
+// Of the n rows of x to those after them, in order, n (n - 1) / 2 of them, and the gradient gx (as x).
+template <class T> void distances_within(int64_t n, int64_t k, bool squares, const T* x, T* out);
+template <class T>
+void distances_within_grad(int64_t n, int64_t k, bool squares, const T* g, const T* x, const T* out, T* gx);
+
 }  // namespace fw::pairs

@@ -1,5 +1,6 @@
 #include "norm/loss_classes.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "base/vecmath.h"
@@ -170,6 +171,37 @@ void class_grads(const Scores<T>& s, Reduction by, const T* g, double scale, con
     template struct Scores<T>;                                                                          \
     template void class_losses(const Scores<T>&, Reduction, T*, T*, T*);                                \
     template void class_grads(const Scores<T>&, Reduction, const T*, double, const T*, const T*, T*);
+FW_OF(float)
+FW_OF(double)
+#undef FW_OF
+
+// -- by log-probabilities -------------------------------------------------------------------------
+
+template <class T> double picked_losses(const Scores<T>& s, Reduction by, T* loss) {
+    double total = 0, shares = 0;
+    for (int64_t i = 0; i < s.targets(); ++i) {
+        const bool counts = !s.ignored(i);
+        const double share = counts ? s.weight_of(i) : 0;
+        const int64_t at = counts ? (i / s.a.inner * s.a.n + s.target[size_t(i)]) * s.a.inner + i % s.a.inner : 0;
+        const double one = counts ? -share * double(s.x[at]) : 0;
+        if (by == Reduction::none) loss[i] = T(one);
+        total += one, shares += share;
+    }
+    if (by != Reduction::none) *loss = T(by == Reduction::mean ? total / shares : total);
+    return shares;
+}
+
+template <class T> void picked_grads(const Scores<T>& s, bool each, const T* g, double scale, T* gx) {
+    std::fill(gx, gx + s.targets() * s.a.n, T(0));
+    for (int64_t i = 0; i < s.targets(); ++i)
+        if (!s.ignored(i))
+            gx[(i / s.a.inner * s.a.n + s.target[size_t(i)]) * s.a.inner + i % s.a.inner] =
+                T(-s.weight_of(i) * (each ? double(g[i]) : scale));
+}
+
+#define FW_OF(T)                                                              \
+    template double picked_losses(const Scores<T>&, Reduction, T*);           \
+    template void picked_grads(const Scores<T>&, bool, const T*, double, T*);
 FW_OF(float)
 FW_OF(double)
 #undef FW_OF

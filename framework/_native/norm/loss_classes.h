@@ -41,4 +41,9 @@ template <class T> void class_losses(const Scores<T>& s, Reduction by, T* loss, 
 template <class T>
 void class_grads(const Scores<T>& s, Reduction by, const T* g, double scale, const T* top, const T* total, T* gx);
 
+// The sum of -w_t * x_t over the targets, its mean, or each; and what they count together. No smoothing.
+template <class T> double picked_losses(const Scores<T>& s, Reduction by, T* loss);
+// The way back from g, one number for each target, or one for all.
+template <class T> void picked_grads(const Scores<T>& s, bool each, const T* g, double scale, T* gx);
+
 }  // namespace fw

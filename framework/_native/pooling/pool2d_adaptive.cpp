@@ -77,11 +77,13 @@ template <class T> bool pick_places(const PlaceRows& r, const T* x, const int64_
     return good;
 }
 
-template <class T> bool put_places(const PlaceRows& r, const T* y, const int64_t* index, T* x) {
+template <class T> bool put_places(const PlaceRows& r, const T* y, const int64_t* index, bool adds, T* x) {
     std::atomic<bool> good{true};
     parallel(r.rows, r.grain(), [&](int64_t begin, int64_t end) {
         std::fill(x + begin * r.numbers, x + end * r.numbers, T(0));
-        if (!each_place(r, index, begin, end, [=](int64_t p, int64_t at) { x[at] += y[p]; })) good = false;
+        const bool fit = adds ? each_place(r, index, begin, end, [=](int64_t p, int64_t at) { x[at] += y[p]; })
+                              : each_place(r, index, begin, end, [=](int64_t p, int64_t at) { x[at] = y[p]; });
+        if (!fit) good = false;
     });
     return good;
 }
@@ -90,7 +92,7 @@ template void adaptive_max(const Cuts (&)[conv_dims], const float*, int64_t, flo
 template void adaptive_max(const Cuts (&)[conv_dims], const double*, int64_t, double*, int64_t*);
 template bool pick_places(const PlaceRows&, const float*, const int64_t*, float*);
 template bool pick_places(const PlaceRows&, const double*, const int64_t*, double*);
-template bool put_places(const PlaceRows&, const float*, const int64_t*, float*);
-template bool put_places(const PlaceRows&, const double*, const int64_t*, double*);
+template bool put_places(const PlaceRows&, const float*, const int64_t*, bool, float*);
+template bool put_places(const PlaceRows&, const double*, const int64_t*, bool, double*);
 
 }  // namespace fw::windows

@@ -25,9 +25,9 @@ struct PlaceRows {
     int64_t grain() const { return 1 + (1 << 14) / (numbers + places); }
 };
 
-// y: the numbers of x at the places; and the way back, which adds up. False where a place is none: places are checked where
+// y: the numbers of x at the places; and the way back, which adds up, or of two numbers at a place keeps the last. False where a place is none: places are checked where
 // they are used, since another thread may change them.
 template <class T> bool pick_places(const PlaceRows& r, const T* x, const int64_t* index, T* y);
-template <class T> bool put_places(const PlaceRows& r, const T* y, const int64_t* index, T* x);
+template <class T> bool put_places(const PlaceRows& r, const T* y, const int64_t* index, bool adds, T* x);
 
 }  // namespace fw::windows

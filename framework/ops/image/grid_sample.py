@@ -30,6 +30,7 @@ from ..record.args import floating, tensor_arg
 from ..record.autocast import by_place
 from ..record.batched import by_element
 from ..record.op import Meta, Op
+from ..record.planned import Step, planned
 from ..record.public import public
 from ..record.whole import Whole
 from ..shape.broadcast import expand
@@ -177,12 +178,23 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     >>> fw.nn.functional.grid_sample(image, fw.tensor([[[[0.0, 0.0], [1.0, 1.0]]]]), align_corners=True)
     tensor([[[[1.5000, 3.0000]]]])
     """
+    return _sample(input, grid, mode, padding_mode, align_corners)
+
+
+def sample_steps(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: Any) -> list[Step]:
+    """The steps of ``grid_sample``."""
     _check(input, grid, mode, padding_mode)
     settings = {"mode": mode, "padding": padding_mode, "align": bool(align_corners)}
-    if _has_kernel(input, grid):
-        x, places = (to(v, np.float32) if v.itemsize == 2 else v for v in (input, grid))
-        return to(sample_op.run(x, places, **settings), input.dtype)
-    return _whole(input, grid, **settings)
+    if not _has_kernel(input, grid):
+        return [(_whole, 2, settings)]
+    return [(sample_op.run if input.itemsize > 2 else _in_float32, 2, settings)]
+
+
+def _in_float32(x: Tensor, grid: Tensor, **settings: Any) -> Tensor:
+    return to(sample_op.run(to(x, np.float32), to(grid, np.float32), **settings), x.dtype)
+
+
+_sample = planned(sample_steps)
 
 
 def _sampled(input: Tensor, grid: Tensor, *, mode: str, padding: str, align: bool) -> Tensor:

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from ...backends import array_module
 from ...backends.sums import add_at
 from ...memory_formats import for_images, laid_as
@@ -30,6 +32,18 @@ def _put_kernel(xp: Any, y: Any, index: Any, *, d: int, x_shape: tuple) -> Any:
     return out.reshape(x_shape)
 
 
+@for_images
+def _unpool_kernel(xp: Any, y: Any, index: Any, *, d: int, x_shape: tuple) -> Any:
+    rows, size = _rows(index, d), x_shape[len(x_shape) - d:]
+    total = math.prod(size)
+    if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < total:
+        raise IndexError(f"max_unpool{d}d: indices must lie in [0, {total - 1}], the places of an image of "
+                         f"size {list(size)}; they go from {int(rows.min())} to {int(rows.max())}")
+    out = xp.zeros((rows.shape[0], total), y.dtype)
+    xp.put_along_axis(out, rows.astype(np.int64), _rows(y, d), 1)
+    return out.reshape(x_shape)
+
+
 def _pick_on_device(x: Any, index: Any, *, d: int) -> Any:
     found = gather(_rows(x, d), _rows(index, d), dim=1) if x.size else NotImplemented
     return found if found is NotImplemented else laid_as(array_module(x), found.reshape(index.shape), x)
@@ -49,3 +63,7 @@ put = Op("put_places", "y index", batch=merged(), kernel=_put_kernel, native="pu
          device=_put_on_device,
          infer=lambda y, index, *, d, x_shape: Meta(x_shape, y.dtype),
          vjp={"y": lambda g, index, d: pick(g, index, d=d)}, loose_from=NEVER)
+# of two numbers at one place the last one stays
+unpool = Op("unpool_places", "y index", batch=merged(), kernel=_unpool_kernel, native="unpool_places",
+            infer=lambda y, index, *, d, x_shape: Meta(x_shape, y.dtype),
+            vjp={"y": lambda g, index, d: pick(g, index, d=d)}, loose_from=NEVER)

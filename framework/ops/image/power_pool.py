@@ -1,6 +1,7 @@
 """Power-average pooling and unpooling: composites of the records of ``pool.py`` and of scatter."""
 
 import math
+from functools import partial
 from typing import Any
 
 from ...backends import device_flags
@@ -9,9 +10,11 @@ from ...tensor import Tensor
 from ..index.scatter import scatter
 from ..pointwise.choose import where
 from ..record.args import ntuple, real_arg, tensor_arg
+from ..record.planned import Step, have_kernels, planned
 from ..record.public import public
 from ..shape.view import take_shape
-from .conv import batched
+from .conv import check_images
+from .places import unpool
 from .pool import avg_pool1d, avg_pool2d, avg_pool3d
 
 
@@ -69,7 +72,7 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 
 
 def _unpool(d: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any,
-            output_size: Any) -> Tensor:
+            output_size: Any) -> list[Step]:
     op = f"max_unpool{d}d"
     kernel = ntuple(kernel_size, d, op, "kernel_size")
     step = kernel if stride is None or stride in ((), []) else ntuple(stride, d, op, "stride")
@@ -79,23 +82,32 @@ def _unpool(d: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: An
                          f"them, got {indices.dtype}")
     if tensor_arg(input, op).shape != indices.shape:
         raise ShapeError(f"{op}: input has shape {list(input.shape)} but indices {list(indices.shape)}")
-    x, alone = batched(real_arg(input, op), d, op)
-    usual = [(s - 1) * t - 2 * p + k for s, k, t, p in zip(x.shape[2:], kernel, step, border)]
+    check_images(real_arg(input, op), d, op)
+    usual = [(s - 1) * t - 2 * p + k for s, k, t, p in zip(input.shape[-d:], kernel, step, border)]
     size = usual if output_size is None else list(output_size)[-d:]
     if len(size) != d or any(abs(s - u) >= t for s, u, t in zip(size, usual, step)):
         raise ShapeError(f"{op}: output_size {list(size)} must be less than the stride {list(step)} away "
                          f"from {usual}")
-    total = math.prod(size)
-    flat: Any = take_shape(x, (*x.shape[:2], math.prod(x.shape[2:])))
-    index: Any = take_shape(indices, flat.shape)
+    if have_kernels(input, indices):
+        return [(unpool.run, 2, {"d": d, "x_shape": (*input.shape[:-d], *size)})]
+    return [(_scattered, 2, {"size": tuple(size), "op": op})]
+
+
+def _scattered(x: Tensor, indices: Tensor, size: tuple, op: str) -> Tensor:
+    lead, total = x.shape[:-len(size)], math.prod(size)
+    rows = (*lead, math.prod(x.shape[-len(size):]))
+    index: Any = take_shape(indices, rows)
     found = index._array
     told = device_flags.check(found, 0, total, f"{op}: indices must lie in [0, {{last}}], the places of an "
                               f"image of size {list(size)}; found {{value}}")
     if not told and found.size and not 0 <= int(found.min()) <= int(found.max()) < total:
         raise IndexError(f"{op}: indices must lie in [0, {total - 1}], the places of an image of size "
                          f"{list(size)}; they go from {int(found.min())} to {int(found.max())}")
-    y = scatter(flat.new_zeros((*x.shape[:2], total)), 2, index.long(), flat)
-    return take_shape(y, (*x.shape[1:2], *size) if alone else (*x.shape[:2], *size))
+    zeros: Any = x.new_zeros((*lead, total))  # type: ignore[attr-defined]
+    return take_shape(scatter(zeros, len(lead), index.long(), take_shape(x, rows)), (*lead, *size))
+
+
+_unpool1, _unpool2, _unpool3 = [planned(partial(_unpool, d)) for d in (1, 2, 3)]
 
 
 @public("nn.functional", autocast="float32")
@@ -110,7 +122,7 @@ def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any =
     >>> fw.nn.functional.max_unpool1d(y, where, 2)
     tensor([[0., 3., 4., 0.]])
     """
-    return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
+    return _unpool1(input, indices, kernel_size, stride, padding, output_size)
 
 
 @public("nn.functional", autocast="float32")
@@ -124,7 +136,7 @@ def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any =
     tensor([[[0., 0.],
              [0., 5.]]])
     """
-    return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
+    return _unpool2(input, indices, kernel_size, stride, padding, output_size)
 
 
 @public("nn.functional", autocast="float32")
@@ -137,4 +149,4 @@ def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any =
     >>> fw.nn.functional.max_unpool3d(fw.ones(1, 1, 1, 1), fw.tensor([[[[7]]]]), 2).flatten()
     tensor([0., 0., 0., 0., 0., 0., 0., 1.])
     """
-    return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
+    return _unpool3(input, indices, kernel_size, stride, padding, output_size)

@@ -4,14 +4,18 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.sums import add_at
 from ...errors import ShapeError
 from ...tensor import Tensor, wrap
 from ..convert.cast import from_array
 from ..pointwise.choose import where
 from ..record.args import tensor_arg
+from ..record.constants import alike, raw
+from ..record.op import Meta, Op
+from ..record.planned import Step, have_kernels, planned
 from ..record.public import public
 from . import cuda
-from .embedding import embedding
+from .embedding import _check_indices, add_rows, embedding, embedding_op
 from .index import one_index, unindex
 from .scatter_reduce import index_reduce
 
@@ -33,12 +37,64 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None,
     tensor([[1.],
             [6.]])
     """
+    return _embedding_bag(weight, input, offsets, per_sample_weights, max_norm, norm_type, scale_grad_by_freq,
+                          mode, sparse, include_last_offset, padding_idx)
+
+
+def _bag_numbers(offsets: Any, n: int, last: bool) -> tuple[Any, Any]:
+    """The bag of each of ``n`` indices, and how many each bag has."""
+    sizes = np.diff(offsets if last else np.append(offsets, n))
+    return np.repeat(np.arange(len(sizes)), sizes), sizes
+
+
+def _rows_kernel(xp: Any, weight: Any, input: Any, offsets: Any, *, mean: bool, last: bool) -> Any:
+    bags, count = _bags(wrap(input), wrap(offsets), last, "embedding_bag")
+    _check_indices(input, weight.shape[0], "embedding", f"weight has {weight.shape[0]} rows")
+    total = xp.zeros((count, weight.shape[1]), weight.dtype)
+    add_at(xp, total, (bags._array,), weight[input])
+    sizes = np.bincount(bags._array, minlength=count)[:, None]
+    return total / np.maximum(sizes, 1).astype(weight.dtype) if mean else total
+
+
+def _rows_vjp(g: Any, weight_shape: tuple, input: Any, offsets: Any, mean: bool, last: bool) -> Any:
+    bags, sizes = _bag_numbers(raw(offsets), raw(input).size, last)
+    if mean:
+        g = g * alike((1 / np.maximum(sizes, 1)).astype(raw(g).dtype)[:, None], g)
+    return add_rows(embedding_op(g, alike(bags, g), padding=None, by_frequency=False), input,
+                    rows=weight_shape[0])
+
+
+bag_rows = Op("embedding_bag", "weight input offsets", kernel=_rows_kernel, native="bag_rows",
+              infer=lambda weight, input, offsets, *, mean, last: Meta(
+                  (offsets.shape[0] - last, weight.shape[1]), weight.dtype),
+              vjp={"weight": _rows_vjp})
+
+
+@planned
+def _embedding_bag(weight: Tensor, input: Tensor, offsets: Tensor | None, factors: Tensor | None,
+                   max_norm: float | None, norm_type: float, by_frequency: bool, mode: str, sparse: bool,
+                   last: bool, padding: int | None) -> list[Step]:
+    """The steps; the tensors come first."""
     op = "embedding_bag"
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"{op}: mode must be 'sum', 'mean' or 'max', got {mode!r}")
     tensor_arg(input, op)
-    if per_sample_weights is not None and (mode != "sum" or per_sample_weights.shape != input.shape):
+    if factors is not None and (mode != "sum" or factors.shape != input.shape):
         raise ValueError(f"{op}: per_sample_weights needs mode='sum' and the shape of input")
+    if (mode != "max" and max_norm is padding is factors is None and not (by_frequency or sparse)
+            and isinstance(offsets, Tensor) and isinstance(weight, Tensor)
+            and have_kernels(weight, input, offsets)
+            and input._array.dtype == offsets._array.dtype == np.int64
+            and (weight.ndim, input.ndim, offsets.ndim) == (2, 1, 1)):
+        return [(bag_rows.run, 3, {"mean": mode == "mean", "last": bool(last)})]
+    return [(_of_records, 4, {"max_norm": max_norm, "norm_type": norm_type, "by_frequency": by_frequency,
+                              "mode": mode, "sparse": sparse, "last": last, "padding": padding})]
+
+
+def _of_records(weight: Tensor, input: Any, offsets: Tensor | None, per_sample_weights: Tensor | None,
+                max_norm: float | None, norm_type: float, by_frequency: bool, mode: str, sparse: bool,
+                last: bool, padding: int | None) -> Tensor:
+    op, padding_idx, scale_grad_by_freq, include_last_offset = "embedding_bag", padding, by_frequency, last
     if input.ndim == 2 and input.shape[1] and padding_idx is None and offsets is None:  # bags of one size
         each: Any = embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
         if per_sample_weights is not None:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from ... import _native
-from ...autograd.mode import state
 from ...backends import device_code
+from ...backends.sums import add_at
 from ...dtypes import float16, float32
 from ...errors import ShapeError
 from ...tensor import Tensor
@@ -20,6 +20,7 @@ from ..record import autocast
 from ..record.args import floating, one_dim, real_arg, tensor_arg
 from ..record.batched import along
 from ..record.op import Meta, Op
+from ..record.planned import Step, have_kernels, planned
 from ..record.public import public
 from ..reduce.extremes import amax
 from ..reduce.sums import sum_op
@@ -208,12 +209,6 @@ cdist_op = Op("cdist", "x y", kernel=_cdist_kernel, native="cdist", vjp=_cdist_v
               onnx="distances(x, y, p)", infer=lambda x, y, *, p: Meta((*x.shape[:-1], y.shape[-2]), x.dtype))
 
 
-def _has_kernel(a: Tensor, b: Tensor, p: float) -> bool:
-    """Whether the distances are one kernel: on the CPU, with no batch and no forward mode."""
-    return (_native.module is not None and p in (1, 2) and type(state.enabled) is bool
-            and type(a._array) is np.ndarray and type(b._array) is np.ndarray and a._array.dtype.char in "fd")
-
-
 @public(autocast="float32")
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
           compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
@@ -236,11 +231,53 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
         raise ValueError(f"cdist: p must not be negative, got {p}")
     if not a.shape[-1]:
         return (a.unsqueeze(-2) - b.unsqueeze(-3)).sum(-1)
-    if _has_kernel(a, b, p):
+    if p in (1, 2) and have_kernels(a, b):
         batch = broadcast_shape((a.shape[:-2], b.shape[:-2]), "cdist (batch dimensions)")
         a, b = (v if v.shape[:-2] == batch else expand.run(v, size=batch + v.shape[-2:]) for v in (a, b))
         return cdist_op.run(a, b, p=float(p))
     return _distances(a, b, p=float(p))
+
+
+def _differences(x: Any, p: float) -> Tensor:
+    """The formula of pdist, by a table of all differences."""
+    first, second = triangle_places(x.shape[0], x.shape[0], 1, False)
+    difference = x[from_array(first, x)] - x[from_array(second, x)]
+    return vector_norm(difference, ord=p, dim=-1) if x.shape[1] else difference.sum(-1)
+
+
+def _pdist_kernel(xp: Any, x: Any, *, p: float) -> Any:
+    first, second = triangle_places(x.shape[0], x.shape[0], 1, False)
+    size = xp.abs(x[first] - x[second])
+    return size.sum(-1) if p == 1 else xp.sqrt((size * size).sum(-1))
+
+
+def _pdist_grad_kernel(xp: Any, g: Any, x: Any, out: Any, *, p: float) -> Any:
+    first, second = triangle_places(x.shape[0], x.shape[0], 1, False)
+    way = _cdist_grad_kernel(xp, g[:, None, None], x[first][:, None], x[second][:, None], out[:, None, None],
+                             p=p, wanted=(True, False))[0][:, 0]
+    to = xp.zeros_like(x)
+    add_at(xp, to, (first,), way)
+    add_at(xp, to, (second,), -way)
+    return to
+
+
+pdist_grad = Op("pdist_grad", "g x out", kernel=_pdist_grad_kernel, native="pdist_grad",
+                infer=lambda g, x, out, *, p: x, vjp=lambda k, g, x, p, needs: [*twice(
+                    lambda x: (_differences(x, p),), [k], (g,), (x,), (True,), needs[:2]), None])
+pdist_op = Op("pdist", "x", kernel=_pdist_kernel, native="pdist",
+              infer=lambda x, *, p: Meta((x.shape[0] * (x.shape[0] - 1) // 2,), x.dtype),
+              vjp={"x": lambda g, x, out, p: pdist_grad(g, x, out, p=p)})
+
+
+@planned
+def _pdist(input: Tensor, p: float) -> list[Step]:
+    floating(real_arg(input, "pdist"), "pdist")
+    if input.ndim != 2:
+        raise ShapeError(f"pdist: input must be a matrix (n, k), got shape {list(input.shape)}")
+    if p < 0:
+        raise ValueError(f"pdist: p must not be negative, got {p}")
+    one = have_kernels(input) and p in (1, 2) and input.numel() > 0
+    return [(pdist_op.run if one else _differences, 1, {"p": float(p)})]
 
 
 @public("nn.functional", autocast="float32")
@@ -253,14 +290,4 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     >>> fw.nn.functional.pdist(fw.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
     tensor([5.0000, 1.0000, 4.2426])
     """
-    x: Any = real_arg(input, "pdist")
-    floating(x, "pdist")
-    if x.ndim != 2:
-        raise ShapeError(f"pdist: input must be a matrix (n, k), got shape {list(x.shape)}")
-    if p < 0:
-        raise ValueError(f"pdist: p must not be negative, got {p}")
-    first, second = triangle_places(x.shape[0], x.shape[0], 1, False)
-    difference = x[from_array(first, x)] - x[from_array(second, x)]
-    if not x.shape[1]:
-        return difference.sum(-1)
-    return vector_norm(difference, ord=float(p), dim=-1)
+    return _pdist(input, p)

@@ -9,11 +9,12 @@ from ..record.autocast import by_place
 from ..record.batched import call, on_tensors
 from ..record.constants import like
 from ..record.op import Meta, Op
+from ..record.planned import Step, have_kernels, planned
 from ..record.public import public
 from ..shape.broadcast import expand, sum_to
-from ..shape.view import reshape_op
+from ..shape.view import reshape_op, take_shape
 from .contract import LETTERS, einsum_kernel, index_sizes, parse
-from .matmul import of_ndim, same_dtype
+from .matmul import linear_op, of_ndim, same_dtype
 
 
 def _einsum_infer(*xs: Meta, equation: str) -> Meta:
@@ -128,6 +129,34 @@ def _from_sublists(args: tuple) -> tuple[str, tuple]:
     return equation, args[:2 * pairs:2]
 
 
+def _of_pairs(input1: Any, input2: Any, weight: Any, bias: Any) -> Tensor:
+    """By the products of all pairs of numbers, as a linear map."""
+    lead, (o, i, j) = input1.shape[:-1], weight.shape
+    pairs = input1.unsqueeze(-1) * input2.unsqueeze(-2)
+    out = linear_op.run(take_shape(pairs, (*lead, i * j)), take_shape(weight, (o, i * j)), None)
+    return out if bias is None else out + bias
+
+
+def _by_einsum(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    out = einsum("...i,oij,...j->...o", input1, weight, input2)
+    return out if bias is None else out + bias  # type: ignore[operator]
+
+
+@planned
+def _bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> list[Step]:
+    of_ndim("bilinear", weight=(weight, 3))
+    tensor_arg(input1, "bilinear", "input1"), tensor_arg(input2, "bilinear", "input2")
+    if not input1.ndim or not input2.ndim or (input1.shape[-1], input2.shape[-1]) != weight.shape[1:]:
+        raise ShapeError(f"bilinear: input1 of shape {list(input1.shape)} and input2 of shape "
+                         f"{list(input2.shape)} do not fit a weight of shape {list(weight.shape)}; "
+                         f"wanted (*, i), (*, j), (o, i, j)")
+    if bias is not None:
+        tensor_arg(bias, "bilinear", "bias")
+    few = weight.shape[1] <= weight.shape[0]  # the pairs are no more numbers than what einsum makes first
+    alike = input1.shape[:-1] == input2.shape[:-1] and have_kernels(input1, input2, weight, bias)
+    return [(_of_pairs if few and alike else _by_einsum, 4, {})]
+
+
 @public("nn.functional", autocast=by_place("widest"))
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``y[o] = input1 . weight[o] . input2 + bias[o]``: x1 (*, i), x2 (*, j), weight (o, i, j) -> (*, o).
@@ -135,11 +164,4 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     >>> fw.nn.functional.bilinear(fw.ones(1, 2), fw.ones(1, 3), fw.ones(1, 2, 3))
     tensor([[6.]])
     """
-    of_ndim("bilinear", weight=(weight, 3))
-    tensor_arg(input1, "bilinear", "input1"), tensor_arg(input2, "bilinear", "input2")
-    if not input1.ndim or not input2.ndim or (input1.shape[-1], input2.shape[-1]) != weight.shape[1:]:
-        raise ShapeError(f"bilinear: input1 of shape {list(input1.shape)} and input2 of shape "
-                         f"{list(input2.shape)} do not fit a weight of shape {list(weight.shape)}; "
-                         f"wanted (*, i), (*, j), (o, i, j)")
-    out = einsum("...i,oij,...j->...o", input1, weight, input2)
-    return out if bias is None else out + tensor_arg(bias, "bilinear", "bias")
+    return _bilinear(input1, input2, weight, bias)

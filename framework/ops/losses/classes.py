@@ -1,6 +1,7 @@
 """Losses over classes: nll_loss and cross_entropy, with class numbers or probabilities as target."""
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..record.args import floating, number_arg, real_arg, tensor_arg
 from ..record.batched import any_batched, call, everywhere, looped, merged
 from ..record.deferred import Positions
 from ..record.op import Meta, Op
+from ..record.planned import Step, have_kernels, planned
 from ..record.public import public
 from ..reduce.softmax import log_softmax_op, softmax_op
 from ..reduce.sums import mean_op, sum_op
@@ -274,6 +276,39 @@ def _class_weights(weight: Tensor | None, x: Tensor, op: str) -> None:
                          f"{list(weight.shape)}")
 
 
+# The loss in one kernel, with what the targets count together (``shares``), which the mean divides by.
+
+
+def _nll_kernel(xp: Any, x: Any, target: Any, weight: Any, *, ignore: int, reduction: str) -> tuple:
+    _check_classes(target, x.shape[1], ignore, "nll_loss")
+    key, share = _counted(xp, target, weight, ignore, x.dtype)
+    losses, shares = -_flat(x)[key] * share, share.sum(dtype=x.dtype)
+    losses = xp.where(share == 0, xp.zeros_like(losses), losses)
+    if reduction == "none":
+        return losses.reshape(target.shape), shares
+    total = losses.sum(dtype=x.dtype)
+    return total / shares if reduction == "mean" else total, shares
+
+
+def _nll_grad_kernel(xp: Any, g: Any, target: Any, weight: Any, shares: Any, *, ignore: int, reduction: str,
+                     shape: tuple) -> Any:
+    key, share = _counted(xp, target, weight, ignore, shares.dtype)
+    out = xp.zeros((*shape[:2], math.prod(shape[2:])), shares.dtype)
+    out[key] = -share * (g.reshape(share.shape) if reduction == "none" else g)
+    return (out / shares if reduction == "mean" else out).reshape(shape)
+
+
+nll_grad = Op("nll_loss_grad", "g target weight shares", kernel=_nll_grad_kernel, native="nll_loss_grad",
+              infer=lambda g, target, weight, shares, *, shape, **_: Meta(shape, shares.dtype),
+              vjp={"g": lambda h, target, weight, ignore, reduction: nll_op(
+                  h, target, weight, ignore=ignore, reduction=reduction)[0]})
+nll_op = Op("nll_loss", "x target weight", outputs="loss shares", differentiable=1, kernel=_nll_kernel,
+            native="nll_loss", infer=lambda x, target, weight, *, reduction, **_: [
+                Meta(target.shape if reduction == "none" else (), x.dtype), Meta((), x.dtype)],
+            vjp={"x": lambda g, x_shape, target, weight, shares, ignore, reduction: nll_grad(
+                g, target, weight, shares, ignore=ignore, reduction=reduction, shape=x_shape)})
+
+
 def _nll(x: Tensor, target: Tensor, weight: Tensor | None, ignore: int | None, reduction: str,
          op: str) -> Tensor:
     """The loss for checked log-probabilities (N, C, d1...)."""
@@ -310,6 +345,27 @@ def _shares(x: Tensor, target: Tensor, weight: Tensor | None, ignore: int | None
     return wrap(keep)
 
 
+def _nll_of_records(input: Tensor, target: Tensor, weight: Tensor | None, ignore: int,
+                    reduction: str) -> Tensor:
+    x, t = _batched(input, target, "nll_loss")
+    ignored = _check_classes(t._array, x.shape[1], ignore, "nll_loss")
+    out = _nll(x, t, weight, ignore if ignored else None, reduction, "nll_loss")
+    return take_shape(out, target.shape) if reduction == "none" else out
+
+
+@planned
+def _nll_loss(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: Any,
+              reduction: str) -> list[Step]:
+    x, t = _batched(input, target, "nll_loss")
+    ignore = number_arg(ignore_index, "nll_loss", "ignore_index")
+    _class_weights(weight, x, "nll_loss")
+    settings = {"ignore": ignore, "reduction": reduction}
+    if (have_kernels(input, target, weight) and input.ndim > 1 and target._array.dtype == np.int64
+            and type(ignore) is int and reduction in ("none", "mean", "sum")):
+        return [(nll_op.run, 3, settings), (operator.itemgetter(0), 1, {})]
+    return [(_nll_of_records, 3, settings)]
+
+
 @public("nn.functional", op=pick_class, autocast="float32")
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
              ignore_index: int = -100, reduction: str = "mean") -> Tensor:
@@ -322,12 +378,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
     >>> fw.nn.functional.nll_loss(x, fw.tensor([0, 1]))
     tensor(0.4904)
     """
-    x, t = _batched(input, target, "nll_loss")
-    ignore_index = number_arg(ignore_index, "nll_loss", "ignore_index")
-    _class_weights(weight, x, "nll_loss")
-    ignored = _check_classes(t._array, x.shape[1], ignore_index, "nll_loss")
-    out = _nll(x, t, weight, ignore_index if ignored else None, reduction, "nll_loss")
-    return take_shape(out, target.shape) if reduction == "none" else out
+    return _nll_loss(input, target, weight, ignore_index, reduction)
 
 
 def _classes_alone(input: Tensor, target: Tensor, *others: Any, **settings: Any) -> Positions | str:

@@ -6,9 +6,11 @@ and a [N, 1] prediction against an [N] target then trains on an N x N table of d
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from ...backends import device_flags
+from ...backends.native import native_or
 from ...config import names
 from ...errors import ShapeError
 from ...tensor import Tensor
@@ -17,6 +19,7 @@ from ..pointwise.activations import logsigmoid_op
 from ..record.args import number_arg, tensor_arg
 from ..record.autocast import by_place
 from ..record.batched import innermost
+from ..record.planned import Step, planned
 from ..record.public import public
 from ..reduce.sums import mean_op, sum_op
 from ..reduce.total import Total
@@ -188,6 +191,7 @@ _bce_logits = Elementwise(
     vjp={"x": "g * (sigmoid(x) - target)", "target": "-g * x"})
 
 
+_bce_total = Total(_bce)
 _LOG_SIGMOID = "(minimum(x, 0) - log1p(exp(-abs(x))))"
 _bce_weighted = Elementwise(
     "binary_cross_entropy_with_logits of weights", "x target p",
@@ -196,11 +200,35 @@ _bce_weighted = Elementwise(
          "target": f"-g * (x + (p - 1) * {_LOG_SIGMOID})", "p": f"-g * target * {_LOG_SIGMOID}"})
 
 
-def _outside(array: Any) -> bool:
-    """Whether a number is below 0 or above 1; nan is neither."""
-    if not array.size or bool(array.min() >= 0) and bool(array.max() <= 1):
-        return False
-    return bool(((array < 0) | (array > 1)).any())  # the extremes of an array with nan tell nothing
+# whether an array is of floating numbers of which none lies outside; False where that is not known
+_reals_within: Callable = native_or("reals_within", lambda array, low, high: False)
+
+
+def _check_unit(array: Any, wanted: str, remedy: str) -> None:
+    """Raise ValueError where a number is below 0 or above 1; nan is neither."""
+    if _reals_within(array, 0.0, 1.0):
+        return
+    said = f"binary_cross_entropy: {wanted} [0, 1], found "
+    if device_flags.check_reals(array, 0, 1, f"{said}{{real}}{remedy}"):
+        return
+    if bool(((array < 0) | (array > 1)).any()):
+        raise ValueError(f"{said}values from {array.min().item()} to {array.max().item()}{remedy}")
+
+
+def _checked_bce(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    _check_unit(innermost(input._array), "input must hold probabilities in",
+                "; apply sigmoid first, or use binary_cross_entropy_with_logits")
+    _check_unit(target._array, "target must lie in", "")
+    if weight is not None:
+        return _reduced(_bce.run(input, target) * weight, reduction, "binary_cross_entropy")  # type: ignore
+    return _pointwise(_bce, _bce_total, input, target, reduction, "binary_cross_entropy")
+
+
+@planned
+def _bce_loss(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> list[Step]:
+    _alike("binary_cross_entropy", input=input, target=target)
+    _check_weight(weight, input, "binary_cross_entropy")
+    return [(_checked_bce, 3, {"reduction": reduction})]
 
 
 @public("nn.functional", op=_bce, autocast=by_place("refused", "float32"))
@@ -214,22 +242,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     >>> fw.nn.functional.binary_cross_entropy(fw.tensor([0.5, 0.5]), fw.tensor([0.0, 1.0]))
     tensor(0.6931)
     """
-    op = "binary_cross_entropy"
-    _alike(op, input=input, target=target)
-    _check_weight(weight, input, op)
-    array, remedy = innermost(input._array), "apply sigmoid first, or use binary_cross_entropy_with_logits"
-    told = device_flags.check_reals(
-        array, 0, 1, f"{op}: input must hold probabilities in [0, 1], found {{real}}; {remedy}")
-    if not told and _outside(array):
-        raise ValueError(f"{op}: input must hold probabilities in [0, 1], found values from "
-                         f"{array.min().item()} to {array.max().item()}; {remedy}")
-    wanted = target._array
-    told = device_flags.check_reals(wanted, 0, 1, f"{op}: target must lie in [0, 1], found {{real}}")
-    if not told and _outside(wanted):
-        raise ValueError(f"{op}: target must lie in [0, 1], found values from {wanted.min().item()} to "
-                         f"{wanted.max().item()}")
-    losses = _bce.run(input, target)
-    return _reduced(losses if weight is None else losses * weight, reduction, op)
+    return _bce_loss(input, target, weight, reduction)
 
 
 @public("nn.functional", op=_bce_logits, autocast="float32")

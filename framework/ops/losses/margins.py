@@ -6,19 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import array_module
 from ...errors import DTypeError, ShapeError
-from ...tensor import Tensor
+from ...tensor import Tensor, as_tensor
+from ..index.scatter import gather
 from ..linalg.distances import pairwise_distance
 from ..pointwise.activations import logsigmoid_op
+from ..pointwise.choose import clamp_min, where
 from ..record.args import floating, real_arg, tensor_arg
 from ..record.batched import call, everywhere, spread_out
-from ..record.constants import alike, raw
+from ..record.constants import like
 from ..record.op import Meta, Op
-from ..record.planned import Step, planned
+from ..record.planned import Step, planned, writes_graphs
 from ..record.public import public
 from ..reduce.sums import mean_op, sum_op
-from ..shape.view import reshape_op
+from ..write.twice import twice
 from . import cuda_margins
 from .classes import _check_classes, _class_weights
 from .distances import nearer
@@ -73,29 +74,27 @@ def _loss_grad_kernel(xp: Any, g: Any, x: Any, target: Any, *, p: int, margin: f
     return out.astype(x.dtype).reshape(x.shape)
 
 
-def _of_backward(h: Any, g: Any, x: Any, target: Any, p: int, margin: float, single: bool,
-                 reduction: str) -> list:
-    """The cotangents of g and x: with the slopes s of the gaps, those of ``g * sum(s * (h[i] - h[t]))``."""
-    scores, classes = raw(x), raw(target)
-    xp = array_module(scores)
-    slopes, hot = _slopes(xp, scores, classes, margin, single, p)
-    n, k, c = slopes.shape
-    shape, size = x.shape, (n, 1, c)
-    of_target = alike(hot.astype(scores.dtype), x)
-    h = reshape_op(h, shape=size)
-    apart = h - sum_op(h * of_target, dims=(2,), keepdim=True)
-    share = 1 / n if reduction == "mean" else 1
-    over = (1, 2) if reduction == "none" and len(shape) == 2 else (0, 1, 2)
-    if p == 1:
-        return [sum_op(apart * alike(slopes, x), dims=over, keepdim=False) * share, None, None]
-    rows = reshape_op(x, shape=size)
-    gaps = rows - sum_op(rows * of_target, dims=(2,), keepdim=True) + margin
-    wide = alike((slopes > 0) * scores.dtype.type(2 / c), x)  # of gaps at 0 the slope is 0
-    to_g = sum_op(apart * gaps * wide, dims=over, keepdim=False) * share
-    g = reshape_op(g, shape=(n, 1, 1)) if over == (1, 2) else g
-    bends = apart * wide * (g * share)
-    to_x = sum_op(bends - sum_op(bends, dims=(2,), keepdim=True) * of_target, dims=(1,), keepdim=False)
-    return [to_g, reshape_op(to_x, shape=shape), None]
+def _formula(x: Any, target: Any, p: int, margin: float, single: bool, reduction: str) -> Tensor:
+    """The losses by other ops: what is differentiated twice, and what graphs are written of."""
+    c = x.shape[-1] if x.ndim else 1
+    rows = x if x.ndim == 2 else x.reshape(1, c)
+    t = target.reshape(1, -1) if x.ndim < 2 else target.unsqueeze(1) if single else target
+    used = None if single else (t < 0).cumsum(1) == 0
+    safe = (t if used is None else where(used, t, 0)).long()
+    hot = safe.unsqueeze(2) == like(safe, lambda xp, dtype: xp.arange(c))
+    hot = hot if used is None else hot & used.unsqueeze(2)
+    counted = ~hot.any(1).unsqueeze(1)
+    counted = counted if used is None else counted & used.unsqueeze(2)
+    gaps: Any = clamp_min(margin - gather(rows, 1, safe).unsqueeze(2) + rows.unsqueeze(1), 0)  # type: ignore
+    losses: Any = where(counted, gaps * gaps if p == 2 else gaps, 0.0)
+    losses = sum_op.run(losses, dims=(1, 2), keepdim=False) / c
+    return _reduced(losses if x.ndim == 2 else losses[0], reduction, "multi_margin_loss")
+
+
+def _twice(h: Any, g: Any, x: Any, target: Any, needs: tuple, **settings: Any) -> list:
+    def steps(x: Any) -> tuple:
+        return (_formula(x, as_tensor(target), **settings),)
+    return [*twice(steps, [h], (g,), (x,), (True,), needs[:2]), None]
 
 
 # The rules for batches: the rows of all examples are one's, and the means or sums are formed behind (before,
@@ -133,7 +132,9 @@ def _batch_loss_grad(op: Op, size: int, arrays: list, batched: tuple, settings: 
 
 margin_loss_grad = Op("margin_loss_grad", "g x target", kernel=_loss_grad_kernel, native="margin_loss_grad",
                       device=cuda_margins.margin_loss_grad, rules_round=False, batch=_batch_loss_grad,
-                      infer=lambda g, x, target, **_: x, vjp=_of_backward)
+                      infer=lambda g, x, target, **_: x,
+                      vjp=lambda h, g, x, target, needs, p, margin, single, reduction: _twice(
+                          h, g, x, target, needs, p=p, margin=margin, single=single, reduction=reduction))
 margin_loss = Op("margin_loss", "x target", kernel=_loss_kernel, native="margin_loss", batch=_batch_loss,
                  device=cuda_margins.margin_loss, rules_round=False,
                  infer=lambda x, target, *, reduction, **_: Meta(
@@ -159,8 +160,9 @@ def _check_rows(input: Any, target: Any, single: bool, reduction: str, op: str) 
 
 def _weighted(x: Tensor, target: Any, weight: Any, reduction: str, **settings: Any) -> Tensor:
     factors = weight[target.reshape(x.shape[:-1]).long()]
-    return _reduced(margin_loss.run(x, target, **settings, reduction="none") * factors,  # type: ignore
-                    reduction, "multi_margin_loss")
+    run = _formula if writes_graphs() else margin_loss.run
+    losses: Any = run(x, target, **settings, reduction="none")
+    return _reduced(losses * factors, reduction, "multi_margin_loss")
 
 
 @planned
@@ -172,7 +174,7 @@ def _multi_margin(input: Tensor, target: Tensor, weight: Tensor | None, p: int, 
     _check_rows(input, target, True, reduction, op)
     settings = {"p": int(p), "margin": float(margin), "single": True, "reduction": reduction}
     if weight is None:
-        return [(margin_loss.run, 2, settings)]
+        return [(_formula if writes_graphs() else margin_loss.run, 2, settings)]
     _class_weights(weight, input if input.ndim == 2 else input.reshape(1, -1), op)  # type: ignore
     return [(_weighted, 3, settings)]
 
@@ -180,7 +182,8 @@ def _multi_margin(input: Tensor, target: Tensor, weight: Tensor | None, p: int, 
 @planned
 def _multilabel_margin(input: Tensor, target: Tensor, reduction: str) -> list[Step]:
     _check_rows(input, target, False, reduction, "multilabel_margin_loss")
-    return [(margin_loss.run, 2, {"p": 1, "margin": 1.0, "single": False, "reduction": reduction})]
+    return [(_formula if writes_graphs() else margin_loss.run, 2,
+             {"p": 1, "margin": 1.0, "single": False, "reduction": reduction})]
 
 
 @public("nn.functional", autocast="float32")

@@ -4,14 +4,18 @@ To check and complete the arguments of a call takes Python longer than the kerne
 function is written in two halves: ``prepare(input, ...)`` raises what is wrong and gives the steps, which
 need no further look at the arguments. The steps are kept for calls with tensors of the same shapes and
 dtypes, and other arguments of the same types and values; so ``prepare`` may depend on nothing else. Tensors
-of other kinds, and calls that somebody looks at (``seam.py``), are prepared each time.
+of other kinds, calls that somebody looks at (``seam.py``) and forward mode are prepared each time.
 """
 
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
 from ... import _native
+from ...autograd.mode import state
+from ...quiet import quiet
 
 Step = tuple[Callable, int, dict[str, Any]]
 """A function, how many inputs it takes, and its settings. Its first input is the result of the step before
@@ -20,6 +24,8 @@ Step = tuple[Callable, int, dict[str, Any]]
 
 def planned(prepare: Callable[..., Sequence[Step]]) -> Callable:
     """The function, of positional arguments, that does the steps of ``prepare``.
+
+    Tensors come first among them. Steps of a call with tensors that no step takes are not kept.
 
     >>> from framework.ops.record.planned import planned
     >>> f = planned(lambda x, n: [(fw.roll, 1, {"shifts": n % x.shape[0]}), (fw.add, 1, {"other": 1})])
@@ -36,3 +42,19 @@ def planned(prepare: Callable[..., Sequence[Step]]) -> Callable:
             out = function(out, *args[1:inputs], **settings)
         return out
     return call
+
+
+def writes_graphs() -> bool:
+    """Whether somebody who looks on writes a graph of operations that others know."""
+    return any(one.wholes for one in quiet.stack)
+
+
+def have_kernels(*tensors: Any) -> bool:
+    """Whether a call on these may be one kernel of ours in place of several ops: all are None or NumPy's
+    arrays, of which the floating ones have one dtype of 32 or 64 bits, there are kernels, nobody writes a
+    graph of the call, and nothing is differentiated forward."""
+    if _native.module is None or type(state.enabled) is not bool or writes_graphs():
+        return False
+    arrays = [t._array for t in tensors if t is not None]
+    kinds = {a.dtype.char for a in arrays if a.dtype.kind not in "iub"}
+    return kinds in ({"f"}, {"d"}) and all(type(a) is np.ndarray for a in arrays)

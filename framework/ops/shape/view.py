@@ -15,6 +15,7 @@ from ..record.aliases import view_maker
 from ..record.args import many_dims, one_dim, size_args, tensor_arg
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
+from ..record.planned import Step, have_kernels
 from ..record.public import public
 from ..record.road import NEVER
 from ..record.short_roads import seen_anew
@@ -95,6 +96,29 @@ permute_op = Op("permute", "x", onnx="permuted(x, dims)", runtime="permuted(x, d
                 batch=batch_permute,
                 infer=_permute_infer, jvp="linear",
                 vjp={"x": lambda g, dims: permute_op(g, dims=_inverse(dims))})
+
+
+@on_tensors()
+def _batch_rearrange(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    shape, dims, out = (settings[name] for name in ("shape", "dims", "out"))
+    return call(op, arrays[0], shape=(size, *shape), dims=(0, *[d + 1 for d in dims]), out=(size, *out))
+
+
+# the three steps of ``rearranged`` as one copy
+_rearrange = Op("rearrange", "x", moves=True, native="rearranged", jvp="linear", batch=_batch_rearrange,
+                kernel=lambda xp, x, *, shape, dims, out: x.reshape(shape).transpose(dims).reshape(out),
+                infer=lambda x, *, out, **_: Meta(out, x.dtype),
+                vjp={"x": lambda g, x_shape, shape, dims: _rearrange(
+                    g, shape=tuple([shape[d] for d in dims]), dims=_inverse(dims), out=x_shape)})
+
+
+def rearranged(x: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], out: tuple[int, ...]) -> list[Step]:
+    """The steps to the elements in another shape, whose dimensions then take another order, in a third
+    shape."""
+    if have_kernels(x):
+        return [(_rearrange.run, 1, {"shape": shape, "dims": dims, "out": out})]
+    return [(take_shape, 1, {"shape": shape}), (take_order, 1, {"dims": dims}),
+            (take_shape, 1, {"shape": out})]
 
 
 @public(method=True, op=reshape_op, deferred=True)

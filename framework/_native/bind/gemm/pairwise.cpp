@@ -58,9 +58,50 @@ nb::object cdist_grad(Array g, Array x, Array y, Array out, double p, const std:
     return nb::make_tuple(give(gx), give(gy));
 }
 
+// Whether these are rows whose distances to each other are computed here.
+bool are_rows(const Array& x, double p) {
+    const int64_t n = x.is_float() && x.ndim() == 2 ? x.shape(0) : 0;
+    return (p == 1 || p == 2) && n > 1 && x.shape(1) > 0 && n < (int64_t(1) << 31);
+}
+
+nb::object pdist(Array x, double p) {
+    if (!are_rows(x, p)) return not_implemented();
+    const InRows rows(x);
+    const int64_t n = x.shape(0), k = x.shape(1);
+    const npy_intp count = n * (n - 1) / 2;
+    NewArray out = new_array(1, &count, x.type());
+    {
+        Release release(count * k * 4);
+        if (x.is<float>()) distances_within(n, k, p == 2, rows.data<float>(), out.data<float>());
+        else distances_within(n, k, p == 2, rows.data<double>(), out.data<double>());
+    }
+    return give(out);
+}
+
+nb::object pdist_grad(Array g, Array x, Array out, double p) {
+    if (!are_rows(x, p) || !g.usable() || !out.usable() || g.type() != x.type() || out.type() != x.type() ||
+        g.ndim() != 1 || out.ndim() != 1 || g.size() != x.shape(0) * (x.shape(0) - 1) / 2 || out.size() != g.size())
+        return not_implemented();
+    const InRows rows(x), slopes(g), found(out);
+    const int64_t n = x.shape(0), k = x.shape(1);
+    NewArray gx = like(x);
+    {
+        Release release(g.size() * k * 4);
+        auto run = [&](auto t) {
+            using T = decltype(t);
+            distances_within_grad(n, k, p == 2, slopes.data<T>(), rows.data<T>(), found.data<T>(), gx.data<T>());
+        };
+        if (x.is<float>()) run(float{});
+        else run(double{});
+    }
+    return give(gx);
+}
+
 }  // namespace
 
 FW_BIND(m) {
+    m.def("pdist", &pdist, nb::arg("x"), nb::arg("p"));
+    m.def("pdist_grad", &pdist_grad, nb::arg("g"), nb::arg("x"), nb::arg("out"), nb::arg("p"));
     m.def("cdist", &cdist, nb::arg("x"), nb::arg("y"), nb::arg("p"));
     m.def("cdist_grad", &cdist_grad, nb::arg("g"), nb::arg("x"), nb::arg("y"), nb::arg("out"), nb::arg("p"), nb::arg("wanted"));
 }

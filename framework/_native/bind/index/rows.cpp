@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "bind/bf16_array.h"
+#include "index/bags.h"
 #include "index/index.h"
 #include "bind/move/copy.h"
 
@@ -167,6 +168,27 @@ nb::object index_assign(Array x, nb::handle value, Array index, nb::handle dims)
     return nb::none();
 }
 
+// -- bags -----------------------------------------------------------------------------------------
+
+// The sums or means of bags of rows: indices (N) are cut at offsets, the first being 0.
+nb::object bag_rows_of(Array table, Array index, Array offsets, bool mean, bool last) {
+    if (!table.is_float() || !index.is<int64_t>() || !offsets.is<int64_t>() || table.ndim() != 2 || index.ndim() != 1 ||
+        offsets.ndim() != 1 || offsets.size() <= last || !index.size() || !table.size())
+        return not_implemented();
+    const Bags b = {offsets.size() - last, index.size(), table.shape(0), table.shape(1), mean, last};
+    const npy_intp shape[] = {b.bags, b.width};
+    const InRows rows(table), at(index), cuts(offsets);
+    NewArray out = new_array(2, shape, table.type());
+    bool good = false;
+    {
+        Release release((index.size() * b.width + out.size()) * 4);
+        good = table.is<float>()
+                   ? bag_rows(b, rows.data<float>(), at.data<int64_t>(), cuts.data<int64_t>(), out.data<float>())
+                   : bag_rows(b, rows.data<double>(), at.data<int64_t>(), cuts.data<int64_t>(), out.data<double>());
+    }
+    return good ? give(out) : not_implemented();
+}
+
 // -- checks ---------------------------------------------------------------------------------------
 
 // (smallest, largest)
@@ -191,9 +213,24 @@ bool all_within(Array index, int64_t low, int64_t high) {
     return least >= low && most < high;
 }
 
+// Whether an array is of floating numbers of which none lies outside of low ... high; nan is neither.
+bool reals_within(Array x, double low, double high) {
+    if (!x.is_float()) return false;
+    const InRows rows(x);
+    Release release(x.size() * 4);
+    auto all = [&](auto* at) {
+        bool outside = false;
+        for (int64_t i = 0; i < x.size(); ++i) outside |= (at[i] < low) | (at[i] > high);
+        return !outside;
+    };
+    return x.is<float>() ? all(rows.data<float>()) : all(rows.data<double>());
+}
+
 }  // namespace
 
 FW_BIND(m) {
+    m.def("bag_rows", &bag_rows_of, nb::arg("table"), nb::arg("index"), nb::arg("offsets"), nb::arg("mean"), nb::arg("last"));
+    m.def("reals_within", &reals_within, nb::arg("x"), nb::arg("low"), nb::arg("high"));
     m.def("index", &index, nb::arg("x"), nb::arg("index"), nb::arg("dims"));
     m.def("unindex", &unindex, nb::arg("x"), nb::arg("index"), nb::arg("dims"), nb::arg("shape"));
     m.def("embedding", &embedding, nb::arg("weight"), nb::arg("indices"), nb::arg("padding").none(),

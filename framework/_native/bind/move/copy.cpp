@@ -300,9 +300,31 @@ nb::object pad(Array x, nb::handle pads, nb::handle value) {
     return result;
 }
 
+// A copy of x in one shape, with its dimensions in another order, in a third shape.
+nb::object rearranged(Array x, nb::handle as, nb::handle order, nb::handle to) {
+    const Ints shape(as), dims(order), out(to);
+    if (!item_bytes(x) || !shape.is_shape() || !dims.good || !out.is_shape() || dims.n != shape.n || !x.size() ||
+        product(shape.at, 0, shape.n) != x.size() || product(out.at, 0, out.n) != x.size())
+        return not_implemented();
+    const nb::object seen = in_shape(x, shape.n, shape.at);
+    Array turned;
+    npy_intp axes[NPY_MAXDIMS];
+    std::copy(dims.at, dims.at + dims.n, axes);
+    PyArray_Dims given{axes, dims.n};
+    const nb::object view = nb::steal(PyArray_Transpose(reinterpret_cast<PyArrayObject*>(seen.ptr()), &given));
+    if (!view.is_valid()) throw nb::python_error();
+    turned.p = reinterpret_cast<PyArrayObject*>(view.ptr());
+    NewArray made = new_array(out.n, out.at, x.type());
+    nb::object result = give(made);
+    Release release(bytes_of(x));
+    copy_array(turned, made.data<char>());
+    return result;
+}
+
 }  // namespace
 
 FW_BIND(m) {
+    m.def("rearranged", &rearranged, nb::arg("x"), nb::arg("shape"), nb::arg("dims"), nb::arg("out"));
     m.def("clone", &clone, nb::arg("x"));
     m.def("contiguous", &contiguous, nb::arg("x"));
     m.def("preserved", &preserved, nb::arg("x"));

@@ -75,9 +75,69 @@ nb::object cross_entropy_grad(nb::object g, const Array& x, const Array& target,
                          : backward<double>(g, x, target, weight, top, total, ignore, smoothing, r);
 }
 
+// (the loss, what the targets count together) of log-probabilities
+template <class T>
+nb::object picked(const Array& given, const Array& target, const Given& weight, int64_t ignore, Reduction by) {
+    InRows x(given), t(target);
+    const Scores<T> s{Around(given, 1, 1), x.data<T>(), copy_of(t), weight.data<T>(), ignore, 0};
+    if (!s.valid()) return not_implemented();
+    NewArray loss = by == Reduction::none ? new_array(target.ndim(), target.shape(), given.type())
+                                          : new_array(0, nullptr, given.type());
+    NewArray shares = new_array(0, nullptr, given.type());
+    {
+        Release release(target.size() * 16);
+        *shares.data<T>() = T(picked_losses(s, by, loss.data<T>()));
+    }
+    return nb::make_tuple(give(loss), give(shares));
+}
+
+nb::object nll_loss(const Array& x, const Array& target, nb::object w, int64_t ignore, nb::object reduction) {
+    Given weight(w);
+    if (!takes(x, target, weight)) return not_implemented();
+    const Reduction by = reduction_of(reduction);
+    return x.is<float>() ? picked<float>(x, target, weight, ignore, by) : picked<double>(x, target, weight, ignore, by);
+}
+
+template <class T>
+nb::object picked_grad(nb::handle g, const Array& shares, const Array& target, const Given& weight, int64_t ignore, Reduction by,
+                       const std::vector<npy_intp>& shape) {
+    const Array each = nb::cast<Array>(g);
+    const bool all = by != Reduction::none;
+    if (!all && (!each.is<T>() || each.size() != target.size())) return not_implemented();
+    InRows t(target), gs(all ? target : each);
+    NewArray gx = new_array(int(shape.size()), shape.data(), type_number<T>);
+    const Scores<T> s{Around(gx, 1, 1), nullptr, copy_of(t), weight.data<T>(), ignore, 0};
+    if (!s.valid()) return not_implemented();
+    double scale = all ? PyFloat_AsDouble(g.ptr()) : 1;
+    if (PyErr_Occurred()) throw nb::python_error();
+    if (by == Reduction::mean) scale /= double(*shares.data<T>());
+    {
+        Release release(gx.size() * int64_t(sizeof(T)));
+        picked_grads(s, !all, all ? nullptr : gs.data<T>(), scale, gx.data<T>());
+    }
+    return give(gx);
+}
+
+nb::object nll_loss_grad(nb::object g, const Array& target, nb::object w, const Array& shares, int64_t ignore,
+                         nb::object reduction, const std::vector<npy_intp>& shape) {
+    const Reduction by = reduction_of(reduction);
+    bool fit = shares.is_float() && shares.size() == 1 && target.is<int64_t>() && shape.size() >= 2 && shape.size() < 32 &&
+               size_t(target.ndim()) == shape.size() - 1 && countable(shape.data(), int(shape.size())) && shape[1] > 0;
+    for (size_t d = 0; fit && d < shape.size(); ++d)
+        fit = shape[d] > 0 && (d == 1 || target.shape(int(d ? d - 1 : 0)) == shape[d]);
+    Given weight(w);
+    if (!fit || !weight.fits(shares, shape[1])) return not_implemented();
+    return shares.is<float>() ? picked_grad<float>(g, shares, target, weight, ignore, by, shape)
+                              : picked_grad<double>(g, shares, target, weight, ignore, by, shape);
+}
+
 }  // namespace
 
 FW_BIND(m) {
+    m.def("nll_loss", &nll_loss, nb::arg("x"), nb::arg("target"), nb::arg("weight").none(), nb::arg("ignore"),
+          nb::arg("reduction"));
+    m.def("nll_loss_grad", &nll_loss_grad, nb::arg("g"), nb::arg("target"), nb::arg("weight").none(), nb::arg("shares"),
+          nb::arg("ignore"), nb::arg("reduction"), nb::arg("shape"));
     m.def("cross_entropy", &cross_entropy, nb::arg("x"), nb::arg("target"), nb::arg("weight").none(),
           nb::arg("ignore"), nb::arg("smoothing"), nb::arg("reduction"));
     m.def("cross_entropy_grad", &cross_entropy_grad, nb::arg("g"), nb::arg("x"), nb::arg("target"),

@@ -51,7 +51,7 @@ nb::object pick_of(Array x, Array index, int64_t d) {
     return good ? give_images(y, channels_last(x)) : not_implemented();
 }
 
-nb::object put_of(Array y, Array index, int64_t d, const Sizes& x_shape) {
+nb::object put_of(Array y, Array index, int64_t d, const Sizes& x_shape, bool adds) {
     PlaceRows r;
     if (!y.is_float() || !index.is<int64_t>() || !y.same_shape(index) || !r.fit(x_shape, sizes(index), d))
         return not_implemented();
@@ -62,7 +62,7 @@ nb::object put_of(Array y, Array index, int64_t d, const Sizes& x_shape) {
         Release release(x.size() * 4);
         by_float(y, [&](auto t) {
             using T = decltype(t);
-            good = put_places(r, rows.a.data<T>(), places.a.data<int64_t>(), x.data<T>());
+            good = put_places(r, rows.a.data<T>(), places.a.data<int64_t>(), adds, x.data<T>());
         });
     }
     return good ? give_images(x, channels_last(y)) : not_implemented();
@@ -71,7 +71,11 @@ nb::object put_of(Array y, Array index, int64_t d, const Sizes& x_shape) {
 FW_BIND(m) {
     m.def("adaptive_max", &adaptive_max_of, nb::arg("x"), nb::arg("out"));
     m.def("pick_places", &pick_of, nb::arg("x"), nb::arg("index"), nb::arg("d"));
-    m.def("put_places", &put_of, nb::arg("y"), nb::arg("index"), nb::arg("d"), nb::arg("x_shape"));
+    m.def("put_places", [](Array y, Array index, int64_t d, const Sizes& x_shape) { return put_of(y, index, d, x_shape, true); },
+          nb::arg("y"), nb::arg("index"), nb::arg("d"), nb::arg("x_shape"));
+    m.def("unpool_places", [](Array y, Array index, int64_t d, const Sizes& x_shape) {
+        return put_of(y, index, d, x_shape, false);
+    }, nb::arg("y"), nb::arg("index"), nb::arg("d"), nb::arg("x_shape"));
 }
 
 }  // namespace

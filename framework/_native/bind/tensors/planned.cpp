@@ -75,10 +75,23 @@ struct Plan {
 
 struct Planned {
     nb::object prepare;
-    Key key;  // of the call at hand: its memory is kept
+    Key key;                 // of the call at hand: its memory is kept
+    Py_ssize_t tensors = 0;  // up to which argument there are some
     std::unordered_map<Key, std::shared_ptr<const Plan>, KeyHash> plans;
 
-    // Appends what tells `x` from others; false for what is not told apart here, as a tensor elsewhere.
+    // Appends what tells the arguments from others; false for what is not told apart here, as a tensor elsewhere.
+    bool tell(PyObject* const* args, Py_ssize_t n) {
+        key.clear();
+        tensors = 0;
+        for (Py_ssize_t i = 0; i < n; ++i) {
+            if (tell(args[i])) continue;
+            if (!tell_tensor(args[i])) return false;
+            tensors = i + 1;
+        }
+        return n > 0;
+    }
+
+  private:
     bool tell(PyObject* x) {
         if (key.size() >= LONGEST_KEY) return false;
         if (x == Py_None) {
@@ -103,12 +116,11 @@ struct Planned {
             for (Py_ssize_t i = 0; i < n; ++i)
                 if (!tell(PySequence_Fast_GET_ITEM(x, i))) return false;
         } else {
-            return tell_tensor(x);
+            return false;
         }
         return true;
     }
 
-  private:
     bool tell_text(PyObject* x) {
         Py_ssize_t n;
         const char* text = PyUnicode_AsUTF8AndSize(x, &n);
@@ -140,10 +152,9 @@ Planned* planned_of(PyObject* capsule) { return static_cast<Planned*>(PyCapsule_
 PyObject* call_planned(PyObject* capsule, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         Planned* p = planned_of(capsule);
-        nb::object looked = asked(quiet, word_run);
-        p->key.clear();
-        bool told = n > 0 && !looked.is_none();  // who looks on sees the call as it is written
-        for (Py_ssize_t i = 0; told && i < n; ++i) told = p->tell(args[i]);
+        const nb::object looked = asked(quiet, word_run), mode = asked(modes, word_enabled);
+        // who looks on, and forward mode, see the call as it is written
+        const bool told = !looked.is_none() && PyBool_Check(mode.ptr()) && p->tell(args, n);
         if (told) {
             const auto at = p->plans.find(p->key);
             if (at != p->plans.end()) {
@@ -152,9 +163,10 @@ PyObject* call_planned(PyObject* capsule, PyObject* const* args, Py_ssize_t n) {
             }
         }
         const Key key = p->key;
+        const Py_ssize_t tensors = p->tensors;
         nb::object steps = taken(PyObject_Vectorcall(p->prepare.ptr(), args, size_t(n), nullptr));
         const auto plan = std::make_shared<const Plan>(steps.ptr());
-        if (told) {
+        if (told && tensors <= plan->most) {  // others were looked at by what they hold
             std::unordered_map<Key, std::shared_ptr<const Plan>, KeyHash> old;  // goes when all is in place
             if (p->plans.size() >= MOST_KEPT) old.swap(p->plans);
             p->plans.emplace(key, plan);
