@@ -159,3 +159,83 @@ def test_averages_of_models_are_few_launches(how, raw, cupy):  # noqa: F811
         ends.append([t.detach().cpu().numpy() for t in (*average.parameters(), *average.buffers())])
     for a, b in zip(*ends):
         np.testing.assert_allclose(b, a, 1e-6, 1e-6)
+
+
+SCHEDULES = {
+    "StepLR": (1,), "ExponentialLR": (0.9,), "CosineAnnealingLR": (10,), "LinearLR": (), "PolynomialLR": (),
+    "MultiplicativeLR": (lambda epoch: 0.9,), "LambdaLR": (lambda epoch: 0.9 ** epoch,),
+    "CyclicLR": (0.1, 1.0), "OneCycleLR": (1.0, 99), "CosineAnnealingWarmRestarts": (3,), "ConstantLR": (),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules_of_a_rate_on_the_device(name, raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    ends = []
+    for on_device in (False, True):
+        w = fw.ones(3, device="cuda", requires_grad=True)
+        w.grad = fw.ones_like(w)
+        rate = fw.tensor(0.1, dtype=fw.float64, device="cuda") if on_device else 0.1
+        optimizer = fw.optim.SGD([w], lr=rate, momentum=0.9)
+        schedule = getattr(fw.optim.lr_scheduler, name)(optimizer, *SCHEDULES[name])
+        optimizer.step()
+        counts.clear()
+        for _ in range(4):
+            schedule.step()
+            optimizer.step()
+        assert not counts.waits, dict(counts.waits)
+        assert not on_device or optimizer.param_groups[0]["lr"] is rate
+        ends.append([*w.tolist(), float(optimizer.param_groups[0]["lr"])])
+    np.testing.assert_allclose(ends[1], ends[0], 1e-6, 1e-6)
+
+
+RATES = ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "Rprop",
+         "Lion", "Muon"]
+
+
+@pytest.mark.parametrize("how", ["eager", "graph"])
+@pytest.mark.parametrize("name", RATES)
+def test_a_learning_rate_on_the_device_is_read_there(name, how, raw, cupy):  # noqa: F811
+    """The steps of a number, also where somebody sets it between steps; no wait, and one launch more."""
+    from cupy import counts, streams
+
+    start, slope, ends = *np.random.default_rng(0).standard_normal((2, 3, 4)), []
+    for device in ("cpu", "cuda"):
+        w = fw.tensor(start, device=device, requires_grad=True)
+        w.grad = fw.tensor(slope, device=device)
+        rate = fw.tensor(0.1, dtype=fw.float64, device=device)
+        more = {"weight_decay": 0.1} if name != "Rprop" else {}
+        optimizer = getattr(fw.optim, name)([w], lr=rate, **more)
+        optimizer.step()
+        graph = fw.cuda.CUDAGraph() if how == "graph" and device == "cuda" else None
+        try:
+            if graph is not None:
+                with fw.cuda.graph(graph):
+                    optimizer.step()
+            for lr in (0.1, 0.02, 0.3):
+                rate.fill_(lr)
+                counts.clear()
+                optimizer.step() if graph is None else graph.replay()
+                assert not counts.waits
+                if device == "cuda" and graph is None:
+                    assert counts.launches["numbers_of_rate"] == 1
+        finally:
+            fw.cuda.graph.default_capture_stream = None
+            streams.clear()
+        ends.append(w.detach().cpu().numpy())
+    close = 5e-2 if name == "Muon" else 1e-12
+    np.testing.assert_allclose(ends[1], ends[0], close, close)
+
+
+def test_rates_that_no_number_grows_with_are_read(raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    for name in ("Adafactor", "ASGD"):
+        w = fw.ones(2, 3, device="cuda", requires_grad=True)
+        w.grad = fw.ones_like(w)
+        optimizer = getattr(fw.optim, name)([w], lr=fw.tensor(0.1, device="cuda"))
+        optimizer.step()
+        counts.clear()
+        optimizer.step()
+        assert counts.waits

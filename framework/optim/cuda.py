@@ -64,28 +64,51 @@ def _as_parameter(tensors: list[Any]) -> list[Any]:
     return [parameter, laid, *states]
 
 
-def step(
-    function: str,
-    numbers: dict[str, Any],
-    rows: list[list[Any]],
-    skip: Any = None,
-    again: Callable[[], dict[str, Any]] | None = None,
-) -> Collection[int]:
-    """Update rows of (parameter, gradient, states); gives the positions of those left out.
-
-    skip: a number on the device; where it is not 0, nothing is changed. again: for work that is recorded,
-    gives the numbers of the next step; it is asked before each replay.
-    """
-    values = np.zeros(1, _NUMBERS)
-    names = _ORDER[function].split()
-    if not all(isinstance(numbers[n], (int, float)) for n in names):
-        return range(len(rows))
-    values["at"][0, : len(names)] = [numbers[n] for n in names]
+def _said(names: list[str], parts: list[dict[str, float]], again: Callable[[], list] | None) -> list[Any]:
+    """Numbers as kernels take them, for each of ``parts``; again: gives the parts of the next replay."""
+    made = []
+    for part in parts:
+        values = np.zeros(1, _NUMBERS)
+        values["at"][0, : len(names)] = [part[n] for n in names]
+        made.append(values)
     if again is not None:
         def said() -> np.ndarray:
-            anew = again()
-            return np.array([anew[n] for n in names], np.float64)
-        values["there"] = cuda.capture_here().words().address_of(said, len(names))
+            return np.array([part[n] for part in again() for n in names], np.float64)
+        at = cuda.capture_here().words().address_of(said, len(parts) * len(names))
+        for i, values in enumerate(made):
+            values["there"] = at + 8 * i * len(names)
+    return made
+
+
+def _numbers(plan: Any, names: list[str], again: Callable[[], Any] | None) -> tuple[Any, Any]:
+    """The numbers of a step, and what has to live until it is launched."""
+    if plan.rate is None:
+        return _said(names, [plan.numbers], None if again is None else lambda: [again().numbers])[0], None
+
+    def parts(of: Any) -> list[dict[str, float]]:
+        return [of.numbers, of.slopes]
+    start, slopes = _said(names, parts(plan), None if again is None else lambda: parts(again()))
+    with plan.rate.device:
+        made = cuda.cupy().empty(_MOST, np.float64)
+        _SOURCE.kernel("numbers_of_rate", device_code.letter(plan.rate.dtype))(
+            (1,), (32,), (made, start, slopes, plan.rate, len(names)))
+    values = start.copy()
+    values["there"] = int(made.data.ptr)
+    return values, made
+
+
+def step(plan: Any, rows: list[list[Any]], skip: Any = None,
+         again: Callable[[], Any] | None = None) -> Collection[int]:
+    """Make the step that a ``Fused`` says of rows of (parameter, gradient, states); gives the positions of
+    those left out.
+
+    skip: a number on the device; where it is not 0, nothing is changed. again: for work that is recorded,
+    gives the next step; it is asked before each replay.
+    """
+    function, names = plan.function, _ORDER[plan.function].split()
+    if not all(isinstance(plan.numbers[n], (int, float)) for n in names):
+        return range(len(rows))
+    values, _made = _numbers(plan, names, again)
     fits, make = _SEVERAL.get(function, (_fits, partial(_in_one_launch, function)))
     work: dict[tuple[str, int], list[list[Any]]] = {}
     left, seen = [], set()
@@ -93,7 +116,7 @@ def step(
         if not tensors[0].size:
             continue
         char, pointer = fits(tensors), tensors[0].data.ptr
-        elsewhere = skip is not None and skip.device != tensors[0].device
+        elsewhere = any(a is not None and a.device != tensors[0].device for a in (skip, plan.rate))
         if not char or elsewhere or pointer in seen:  # parameters that share memory go one after the other
             left.append(i)
         else:

@@ -19,13 +19,16 @@ from . import cuda
 class Fused(NamedTuple):
     """One step as a native function: its name, the state it changes, and by name the numbers it takes.
 
-    kept: numbers of the state as they are after the step.
+    kept: numbers of the state as they are after the step. rate: a learning rate on a GPU, for which
+    ``numbers`` take 0; slopes: how much they grow with it.
     """
 
     function: str
     states: tuple[str, ...]
     numbers: dict[str, float]
     kept: dict[str, float] = {}
+    rate: Any = None
+    slopes: dict[str, float] = {}
 
 
 def gradients_fit(params: list[Tensor], grads: list[Tensor]) -> bool:
@@ -48,7 +51,7 @@ def run(fused: Fused, work: list[tuple[Tensor, dict[str, Any]]], skip: Any = Non
     skip: on a GPU, a number there that says whether the step is to be left out. again: gives the step that
     comes next, where this one is recorded for a graph.
     """
-    function, names, numbers, _ = fused
+    function, names, numbers, *_ = fused
     arrays: list[Any] = []
     try:
         for p, kept in work:
@@ -62,7 +65,7 @@ def run(fused: Fused, work: list[tuple[Tensor, dict[str, Any]]], skip: Any = Non
         rows = [arrays[i:i + width] for i in range(0, len(arrays), width)]
         if not cuda.takes(function):
             return range(len(work))
-        return cuda.step(function, numbers, rows, skip, None if again is None else lambda: again().numbers)
+        return cuda.step(fused, rows, skip, again)
     skipped = getattr(_native.module, function)(arrays, numbers)
     return range(len(work)) if skipped is NotImplemented else skipped
 

@@ -3,6 +3,14 @@
 // The operations are those of ``Optimizer.update`` in their order. skip: not 0 where nothing is to be done. N(i): the numbers
 // that ``cuda.py`` lists.
 
+// the numbers of a step whose learning rate is in memory: those for a rate of 0, and how they grow with it
+extern "C" __global__ void numbers_of_rate(double* out, Numbers start, Numbers slopes, const T* rate, i64 count) {
+  i64 i = threadIdx.x;
+  if (i >= count) return;
+  const double from = start.there ? start.there[i] : start.at[i], slope = slopes.there ? slopes.there[i] : slopes.at[i];
+  out[i] = from + slope * double(up(*rate));
+}
+
 __device__ __forceinline__ W sign_of(W x) { return x > 0 ? W(1) : x < 0 ? W(-1) : x; }
 
 extern "C" __global__ void sgd_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {

@@ -46,6 +46,7 @@ from .groups import required as required
 from .hooks import hooked, register
 from .hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from .hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
+from .rates import by_rate, is_on_gpu
 
 _NO_HOOKS: Any = MappingProxyType({})
 _HOOKS = tuple(f"_optimizer_{name}_hooks" for name in (
@@ -78,7 +79,7 @@ class Optimizer(Groups):
     PyTorch's choices among its implementations, ``foreach`` and ``fused``, are taken: there is one
     form for both here, with the same numbers. ``capturable`` (for CUDA graphs) is taken where kernels make
     the steps, any of which but the first may be recorded; ``differentiable`` is refused. ``lr`` and
-    ``betas`` may be tensors of one element, which are read at each step.
+    ``betas`` may be tensors of one element, which are read at each step: a rate on a GPU by the kernel there.
     """
 
     # on the class, for subclasses in PyTorch's style that do not call __init__
@@ -164,10 +165,12 @@ class Optimizer(Groups):
         if cuda.capture is not None and cuda.capture_here() is not None \
                 and type(params[0]._array) is not np.ndarray:
             return self._record_update(params, group)
-        group, sign_flipped = self.numbers_of(group), group.get("maximize", False)
         on_gpu = type(params[0]._array) is not np.ndarray
         if self._is_fused(on_gpu) and kernels_for(params[0]):
             params = self._update_natively(params, group, on_gpu)
+        if not params:
+            return
+        group, sign_flipped = self.numbers_of(group), group.get("maximize", False)
         name = f"{type(self).__name__}.step"
         for p in params:
             with on_device(p._array):
@@ -183,7 +186,7 @@ class Optimizer(Groups):
             by_step.setdefault((kept["step"] + 1, self.launch_key(kept)), []).append((p, kept))
         left, name = [], f"{type(self).__name__}.step"
         for (step, _), work in by_step.items():
-            plan = self.fused_on_gpu(group, step, work[0][1]) if on_gpu else self.fused(group, step)
+            plan = self._plan(group, step, work[0][1], on_gpu)
             skipped = range(len(work)) if plan is None else run_fused(plan, work, skip)
             if skipped:
                 left += [work[i][0] for i in skipped]
@@ -194,6 +197,19 @@ class Optimizer(Groups):
                     self.state[p] = kept
                 bump(p, name)
         return [] if skip is not None and left and bool(skip) else left
+
+    def _plan(self, group: dict[str, Any], step: int, kept: dict[str, Any],
+              on_gpu: bool = True) -> Fused | None:
+        """Step number ``step`` as a kernel; a learning rate on a GPU is not read where it is linear in it."""
+        if not on_gpu:
+            return self.fused(self.numbers_of(group), step)
+        rate: Any = group.get("lr")
+        if is_on_gpu(rate):
+            rest = self.numbers_of({**group, "lr": 0.0})
+            plan = by_rate(lambda lr: self.fused_on_gpu({**rest, "lr": lr}, step, kept), rate)
+            if plan is not None:
+                return plan
+        return self.fused_on_gpu(self.numbers_of(group), step, kept)
 
     def _count(self, p: Tensor, kept: dict[str, Any], after: dict[str, Any], unsettled: bool) -> None:
         """Have the numbers of the state that come after a step; unsettled: it may prove to be left out."""
@@ -215,7 +231,7 @@ class Optimizer(Groups):
             kept = self.state[p]
             by_step.setdefault((kept["step"], self.launch_key(kept)), []).append((p, kept))
         for (step, _), work in by_step.items():
-            plan = self.fused_on_gpu(self.numbers_of(group), step + 1, work[0][1])
+            plan = self._plan(group, step + 1, work[0][1])
             again = partial(self._counted, work, group, self._skip is not None)
             if plan is None or run_fused(plan, work, self._skip, again):
                 cuda.refuse_in_capture(f"{name}: parameters that no kernel takes",
@@ -226,7 +242,7 @@ class Optimizer(Groups):
         """The step that a graph is about to make; unsettled: it may be left out."""
         self._settle()
         step = work[0][1]["step"] + 1
-        plan = self.fused_on_gpu(self.numbers_of(group), step, work[0][1])
+        plan = self._plan(group, step, work[0][1])
         for p, kept in work:
             self._count(p, kept, {**plan.kept, "step": step}, unsettled)  # type: ignore[union-attr]
             bump(p, f"{type(self).__name__}.step")

@@ -8,6 +8,7 @@ from ...autograd.mode import no_grad
 from ...tensor import Tensor
 from ..arrays import number
 from ..optimizer import Optimizer
+from ..rates import is_on_gpu
 
 _TRANSIENT = ("_is_initial", "_get_lr_called_within_step")  # PyTorch saves them, too
 _LATER = {"use_beta1", "default_min_lr", "mode_worse"}  # not every version of PyTorch has it
@@ -18,7 +19,7 @@ class LRScheduler:
 
     last_epoch: -1 to start; the number of the last epoch to continue without a saved state, where the
     optimizer's groups must have ``initial_lr``. Where ``lr`` of a group is a tensor, it is changed in
-    place; the rates are computed as Python's numbers.
+    place; the rates are computed as Python's numbers, of a tensor on a GPU as tensors there.
     """
 
     _is_initial = False  # during the first step, which does not go on to the next epoch
@@ -95,8 +96,10 @@ class LRScheduler:
         self._last_lr = [lr.detach().clone() if isinstance(lr, Tensor) else lr for lr in rates]
 
     @property
-    def _now(self) -> list[float]:
-        return [number(group["lr"]) for group in self.optimizer.param_groups]
+    def _now(self) -> list[Any]:
+        """The rates, as numbers; those on a GPU as tensors, for which nobody waits."""
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        return [lr.detach().clone() if is_on_gpu(lr) else number(lr) for lr in rates]
 
     def _times(self, factor: float) -> list[float]:
         return [lr * factor for lr in self._now]
@@ -151,7 +154,7 @@ def put(group: dict[str, Any], lr: Any) -> None:
     """Set the rate of a group; a tensor stays the object that it is."""
     if isinstance(group["lr"], Tensor):
         with no_grad():
-            group["lr"].fill_(number(lr))
+            group["lr"].copy_(lr) if is_on_gpu(lr) else group["lr"].fill_(number(lr))
     else:
         group["lr"] = number(lr)
 
