@@ -26,7 +26,6 @@ MORE = {
     "pca_lowrank": (18, 63), "pinverse": (13, 15), "svd_lowrank": (17, 60),
     # a step for each column, or for each position
     "geqrf": (25, 0), "linalg.householder_product": (31, 44), "orgqr": (31, 0), "ormqr": (20, 31),
-    "linalg.ldl_factor": (132, 0), "linalg.ldl_factor_ex": (53, 0), "linalg.ldl_solve": (226, 0),
     "index_reduce": (37, 44), "scatter_reduce": (44, 57),  # products
     "nn.LSTM": (46, 81),  # projected
     # several calls in a sample, or one that is a loop of its own
@@ -55,13 +54,12 @@ WAITS = {
                      "nn.functional.one_hot"), _SIZE),
     **dict.fromkeys(("logdet", "slogdet", "norm", "inverse", "matrix_power", "cholesky", "svd",
                      "pca_lowrank", "svd_lowrank", *[f"linalg.{name}" for name in (
-                         "cholesky", "cond", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_norm",
-                         "matrix_power", "matrix_rank", "slogdet", "solve", "svd", "svdvals",
+                         "cholesky", "cond", "eig", "eigh", "eigvals", "eigvalsh", "inv", "ldl_factor",
+                         "ldl_solve", "matrix_norm", "matrix_power",
+                         "matrix_rank", "slogdet", "solve", "svd", "svdvals",
                          "tensorinv", "tensorsolve")]), _FAILS),
     **dict.fromkeys(("index_put", "method.__setitem__"), "a mask beside positions, or other values for each"),
     **dict.fromkeys(("linalg.cholesky_ex", "linalg.inv_ex", "linalg.solve_ex", "nn.functional.rrelu"), _READ),
-    **dict.fromkeys(("linalg.ldl_factor", "linalg.ldl_factor_ex", "linalg.ldl_solve"),
-                    "the host chooses pivots"),
     "linalg.lstsq": "residuals are of full rank only",
 }
 BY_CUDNN = {"nn.LSTM", "nn.GRU", "nn.RNN"}  # where it is there, they are fewer

@@ -109,6 +109,22 @@ def triangular_systems(at, a, b, large, many, c):
     return [*found, fw.cholesky_solve(b, a), fw.linalg.lu_solve(*fw.linalg.lu_factor(a), b)]
 
 
+@case((2, 5, 5), (40, 40), (3, 1, 1), (2, 5, 3), (40, 2), kernels="ldl_factor ldl_solve",
+      dtypes="float32 float64")
+def factors_of_symmetric_matrices(at, a, large, one, b, many):
+    linalg, swapped = fw.linalg, at(fw.tensor([[0.0, 2, 0], [2, 0, 1], [0, 1, 1]])).to(a.dtype)
+    a, large, one, b, many = (x.detach() for x in (a, large, one, b, many))
+    found = []
+    for x, y in ((a, b), (large, many), (one, one), (swapped + 0, b[0, :3]),
+                 (large * 0 + swapped[0, 1], many), (a, b[0]), (a[0], b)):
+        LD, pivots, info = linalg.ldl_factor_ex(x)
+        found += [LD, pivots.to(x.dtype), info.to(x.dtype)]
+        if x is not large and x.shape[-1] < 40:
+            found.append(linalg.ldl_solve(LD, pivots, y))
+    LD, pivots = linalg.ldl_factor(large + large.mT)
+    return [*found, linalg.ldl_solve(LD, pivots, many), linalg.ldl_factor_ex(a * 0).info.to(a.dtype)]
+
+
 @case((9, 4), (20,), kernels="bags_of take_rows add_rows")
 def bags(at, table, weights):
     places, starts = at(integers(9, 20)), at(fw.tensor([0, 3, 3, 11, 20]))

@@ -16,6 +16,7 @@ from ..record.batched import leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape
+from . import cuda_ldl
 from .factor import checked, matrix
 from .lu import _size
 from .matmul import promoted
@@ -91,7 +92,7 @@ def _ldl_kernel(xp: Any, A: Any, *, hermitian: bool) -> tuple:
 
 
 ldl_op = Op("ldl_factor", "A", batch=leading, outputs="LD pivots info", differentiable=1, vjp="undefined",
-            kernel=_ldl_kernel, native="ldl_factor",
+            kernel=_ldl_kernel, native="ldl_factor", device=cuda_ldl.ldl_factor,
             infer=lambda A, *, hermitian: (A, Meta(A.shape[:-1], int32), Meta(A.shape[:-2], int32)))
 
 
@@ -130,8 +131,7 @@ def _ldl_solve_kernel(xp: Any, LD: Any, pivots: Any, B: Any, *, hermitian: bool)
 
 
 ldl_solve_op = Op("ldl_solve", "LD pivots B", vjp="undefined", native="ldl_solve",
-                  kernel=checked("ldl_solve: D has a block of zeros, so the matrix is singular")(
-                      _ldl_solve_kernel),
+                  device=cuda_ldl.ldl_solve, kernel=checked(cuda_ldl.SINGULAR)(_ldl_solve_kernel),
                   infer=lambda LD, pivots, B, *, hermitian: Meta(
                       (*broadcast_shape((LD.shape[:-2], B.shape[:-2]), "ldl_solve"), *B.shape[-2:]), B.dtype))
 
