@@ -210,6 +210,21 @@ def test_common_steps_do_not_wait(name, raw, cupy):  # noqa: F811
     assert bool(waits) is (name in WAIT), waits
 
 
+def test_truncated_normal_numbers_are_the_cpus(raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    for dtype, close in ((fw.float32, 1e-5), (fw.float64, 1e-12)):
+        for given in ((0.0, 1.0, -2.0, 2.0), (0.0, 0.02, -2.0, 2.0), (0.0, 1.0, 3.0, 7.0)):
+            ends = []
+            for device in ("cpu", "cuda"):
+                x, source = fw.empty(3, 5, dtype=dtype, device=device), fw.Generator(device).manual_seed(3)
+                counts.clear()
+                fw.nn.init.trunc_normal_(x, *given, generator=source)
+                assert not counts.waits and counts.launches.total() <= 4
+                ends.append(x.tolist())
+            np.testing.assert_allclose(ends[1], ends[0], close)
+
+
 def test_first_calls_of_new_sizes_do_not_wait(raw, cupy):  # noqa: F811
     """The positions that an interpolation, a padding or a spectrum reads; any stream finds them copied."""
     from cupy import counts

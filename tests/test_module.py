@@ -533,6 +533,22 @@ def test_random_init(fill: Any, std: float, largest: float | None) -> None:
     np.testing.assert_array_equal(fill(fw.zeros(100, 120)).numpy(), a)
 
 
+@pytest.mark.parametrize("given", [
+    (0.0, 1.0, -2.0, 2.0), (0.0, 0.02, -2.0, 2.0), (3.0, 1.0, -1.0, 9.0), (0.0, 1.0, 3.0, 7.0),
+    (0.0, 1.0, -7.5, -6.9), (1.0, 2.0, 0.0, 1.0), (0.0, 1.0, -math.inf, -5.0)])
+def test_truncated_normal_numbers(given: Any) -> None:
+    """Of the distribution that SciPy says, also far outside and where limits cut nothing off."""
+    stats = pytest.importorskip("scipy.stats")
+    mean, std, a, b = given
+    law = stats.truncnorm((a - mean) / std, (b - mean) / std, mean, std)
+    for dtype in (fw.float32, fw.float64):
+        found = nn.init.trunc_normal_(fw.empty(40000, dtype=dtype), *given).numpy().astype("d")
+        assert a <= found.min() and found.max() <= b and np.isfinite(found).all()
+        assert stats.kstest(found, law.cdf).pvalue > 1e-4
+    assert nn.init.trunc_normal_(fw.empty(2), 1.0, 0.0).tolist() == [1.0, 1.0]
+    assert nn.init.trunc_normal_(fw.empty(2, device="meta")).shape == (2,)
+
+
 def test_exact_init() -> None:
     assert nn.init.eye_(fw.empty(2, 3)).tolist() == [[1, 0, 0], [0, 1, 0]]
     assert nn.init.constant_(fw.empty(2), 3.0).tolist() == [3, 3]

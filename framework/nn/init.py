@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
 from ..autograd.mode import no_grad
 from ..backends import array_module, on_device
 from ..config.listing import own as _own
 from ..errors import ShapeError
+from ..ops.random.formula import Formula
 from ..random import Generator, normal_array, uniform_array
 from ..tensor import Tensor, wrap
 
@@ -92,18 +95,35 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0,
 @_fills
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
                   generator: Generator | None = None) -> Tensor:
-    """Fill with normal numbers, those outside [a, b] drawn again."""
+    """Fill with normal numbers that lie in [a, b]: those whose distribution function is uniform there."""
     if not a < b or a - mean > 8 * std or mean - b > 8 * std:
         raise ValueError(f"trunc_normal_: no numbers of mean {mean} and std {std} in [{a}, {b}]")
+    if not std:
+        return constant_(tensor, mean)
+    low, high = (a - mean) / std, (b - mean) / std
+    turned = low > 0  # near 1 a probability has fewer digits than near 0, where the mirrored ones lie
+    if turned:
+        low, high = -high, -low
     array = tensor._array
-    values = _normal(tensor, array.shape, generator) * std + mean
-    flat = values.reshape(-1)
-    outside = (flat < a) | (flat > b)
-    while bool(outside.any()):
-        fresh = _normal(tensor, (int(outside.sum()),), generator) * std + mean
-        flat[outside] = fresh
-        outside = (flat < a) | (flat > b)
-    return _fill(tensor, flat.reshape(array.shape))
+    draw, farthest = (np.float64, 8.2) if array.dtype.itemsize == 8 else (np.float32, 5.4)
+    if low < -farthest and high > farthest:  # nearly nothing is cut off
+        return tensor.normal_(mean, std, generator=generator).clamp_(a, b)  # type: ignore[attr-defined]
+    low = max(low, min(-farthest, high - 6))  # beyond lies less than a step of the uniform numbers
+    below, share = _between(low, high)
+    u = uniform_array(array.shape, draw, tensor.device, generator=generator)
+    if tensor.device.type == "meta":
+        return tensor
+    return _fill(tensor, _quantile(u, below, share, -std if turned else std, mean, a, b))
+
+
+_quantile = Formula("minimum(maximum(ndtri(u * share + below) * std + mean, a), b)",
+                    "u, below, share, std, mean, a, b")
+
+
+def _between(low: float, high: float) -> tuple[float, float]:
+    """The probability of normal numbers below ``low``, and of those from there to ``high``."""
+    below, upto = (0.5 * math.erfc(-x / math.sqrt(2)) for x in (low, high))
+    return below, upto - below
 
 
 def _normal(tensor: Tensor, shape: tuple, generator: Generator | None) -> Any:
