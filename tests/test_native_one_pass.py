@@ -12,7 +12,9 @@ from framework import _native
 from framework.ops.image import fractional, places
 from framework.ops.index.embedding_bag import bag_rows
 from framework.ops.linalg.distances import pdist_grad, pdist_op
+from framework.ops.losses import ctc
 from framework.ops.losses.classes import nll_grad, nll_op
+from framework.ops.normalization.moments import group_norm_op, norm_statistics
 from framework.ops.shape import view
 
 pytestmark = pytest.mark.skipif(not _native.module, reason="needs the extension")
@@ -160,3 +162,51 @@ def test_reals_within(dtype):
     for wrong in (-1e-30, 1.1, np.inf, -np.inf):
         assert not within(np.append(x, dtype(wrong)), 0, 1)
     assert not within(x.astype(np.float16), 0, 1) and not within(np.zeros(2, int), 0, 1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.sampled_from([(), (5,), (2, 40)]),
+       st.booleans(), DTYPES, SEEDS)
+def test_norms_of_groups_of_channels_as_they_stand(n, groups, each, rest, weighted, dtype, seed):
+    """Of (N, C, ...) as of (N, groups, C / groups, ...)."""
+    draw = np.random.default_rng(seed)
+    x = draw.standard_normal((n, groups * each, *rest)).astype(dtype)
+    w, b = draw.standard_normal((2, groups * each)).astype(dtype) if weighted else (None, None)
+    per = (1, groups, each) + (1,) * len(rest)
+    layout = {"dims": tuple(range(2, len(per))), "per": per, "eps": 0.1}
+    grouped = x.reshape(n, groups, each, *rest)
+    y, mean, var = group_norm_op.plain(grouped, w, b, **layout)
+    for found in (group_norm_op.plain(x, w, b, **layout), native(group_norm_op, x, w, b, **layout)):
+        same(found, (y.reshape(x.shape), mean, var), dtype)
+    g, layout["wanted"] = draw.standard_normal(x.shape).astype(dtype), (True, True)
+    grad = group_norm_op.joint.function.__closure__
+    grad = next(c.cell_contents for c in grad if hasattr(c.cell_contents, "plain"))
+    gx, *rest_of = grad.plain(g.reshape(grouped.shape), grouped, w, mean, var, **layout)
+    for found in (grad.plain(g, x, w, mean, var, **layout), native(grad, g, x, w, mean, var, **layout)):
+        same(tuple(found), (gx.reshape(x.shape), *rest_of), dtype)
+    layout.pop("wanted")
+    for wrong in ((1, groups + 1, each), (1, groups, each + 1), (1, 0, each), (1, groups)):
+        bad = {**layout, "per": wrong + (1,) * len(rest)}
+        assert group_norm_op.cpu.native(x, w, b, **bad) is NotImplemented
+    stated = {"shape": (n, groups), "eps": 0.1}
+    same(native(norm_statistics, mean, var, **stated), norm_statistics.plain(mean, var, **stated), dtype)
+    for shape in ((n, groups + 1), (-n, -groups), (2**40, 2**40)):
+        assert norm_statistics.cpu.native(mean, var, shape=shape, eps=0.1) is NotImplemented
+
+
+@pytest.mark.parametrize("lengths", [tuple, list, np.array, fw.tensor])
+def test_places_of_alignments(lengths, monkeypatch):
+    x, rows = fw.zeros(4, 2, 3), fw.tensor([[1, 2], [2, 0]])
+    for targets, sizes in ((rows, (2, 1)), (rows, (0, 0)), (fw.tensor([1, 2, 2]), (2, 1))):
+        given_ = (x, targets, lengths([4, 3]), lengths(list(sizes)), 0)
+        at_once = [t.tolist() for t in ctc._places(*given_)]
+        with monkeypatch.context() as patch:
+            patch.setattr(ctc, "_at_once", lambda *_: NotImplemented)
+            assert at_once == [t.tolist() for t in ctc._places(*given_)]
+    i = np.array([[1, 2], [2, 0]])
+    for targets, times, sizes in (
+            (i, (4, 5), (1, 1)), (i, (4, -1), (1, 1)), (i, (4,), (1, 1)), (i, (4, 4), (3, 1)),
+            (i, (4, 2**70), (1, 1)), (i, (4, 4.0), (1, 1)), (i + 1, (4, 4), (2, 1)), (i - 1, (4, 4), (2, 2)),
+            (i[:1], (4, 4), (1, 1)), (i[0], (4, 4), (1, 2)), (i.astype(np.int32), (4, 4), (1, 1)),
+            (i, None, (1, 1)), (i, "ab", (1, 1))):
+        assert _native.module.ctc_places(x.numpy(), targets, times, sizes, 0) is NotImplemented

@@ -11,14 +11,16 @@ from .image.pad import pad as pad_tensor
 from .index.embedding import embedding as rows_of
 from .normalization.channels import batch_norm as batch_norm_of
 from .normalization.channels import group_norm as group_norm_of
+from .normalization.channels import group_norm_parts
 from .normalization.channels import instance_norm as instance_norm_of
 from .normalization.moments import layer_norm as layer_norm_of
+from .normalization.moments import layer_norm_parts, norm_statistics
 from .random.dropout import alpha_dropout as alpha_drop
 from .random.dropout import dropout as drop
 from .random.dropout import feature_alpha_dropout as feature_alpha_drop
 from .record.args import real_arg, size_args, tensor_arg
 from .record.autocast import by_place
-from .record.planned import Step, planned
+from .record.planned import Step, have_kernels, planned
 from .record.public import public
 from .reduce.moments import var_op
 from .reduce.sums import mean_op
@@ -152,6 +154,9 @@ def native_layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | Non
     >>> fw.native_layer_norm(fw.tensor([[1.0, 3.0]]), (2,), None, None, 0.0)
     (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
     """
+    if have_kernels(input, weight, bias):
+        y, mean, var = layer_norm_parts(input, weight, bias, normalized_shape, eps)
+        return y, *norm_statistics.run(mean, var, shape=mean.shape, eps=eps)
     out = layer_norm_of(input, normalized_shape, weight, bias, eps)
     last = len(size_args((normalized_shape,), "native_layer_norm", "normalized_shape"))
     return out, *_moments(input, tuple(range(input.ndim - last, input.ndim)), eps)
@@ -170,6 +175,9 @@ def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     if tensor_arg(input, "native_group_norm").numel() != N * C * HxW:
         raise ShapeError(f"native_group_norm: N={N}, C={C} and HxW={HxW} do not fit an input of shape "
                          f"{list(input.shape)}")
+    if have_kernels(input, weight, bias):
+        y, mean, var = group_norm_parts(input, weight, bias, group, eps)
+        return y, *norm_statistics.run(mean, var, shape=(N, group), eps=eps)
     rows: Any = input.reshape(N, group, C * HxW // group)  # type: ignore[attr-defined]
     mean, rstd = _moments(rows, (2,), eps)
     return group_norm_of(input, group, weight, bias, eps), mean[..., 0], rstd[..., 0]

@@ -9,6 +9,7 @@ namespace fw {
 struct GroupForm {
     int64_t rows, n, groups, each, length;
     double eps;
+    int dims;  // of the statistics, which have one number for each row
 
     int64_t statistics() const { return rows; }
     int64_t weights() const { return channels(); }

@@ -11,6 +11,7 @@ windows in place.
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from ..record.args import ntuple, tensor_arg
 from ..record.batched import call, front_moved, on_tensors, spread_out, to_front
 from ..record.op import Meta, Op
 from ..record.placing import PlacingOp
+from ..record.planned import Step, planned
 from ..record.public import public
 from ..record.road import NEVER
 from ..reduce.sums import sum_op
@@ -301,34 +303,51 @@ def check_images(x: Tensor, d: int, op: str) -> bool:
     return ndim == d + 1
 
 
-def _same_padding(x: Tensor, w: Tensor, padding: str, stride: tuple, dilation: tuple,
-                  op: str) -> tuple[Tensor, tuple[int, ...]]:
-    """Padding by name; where a side needs one more than the other, x gets that one first."""
+def for_batch(x: Tensor, alone: bool, *steps: Step) -> list[Step]:
+    """The steps, made for images in batches, for ``x``, which may be one without a batch."""
+    return [(take_shape, 1, {"shape": (1, *x.shape)}), *steps, (_only, 1, {})] if alone else list(steps)
+
+
+def _only(x: Tensor) -> Tensor:
+    """The image of a batch of one."""
+    return take_shape(x, x.shape[1:])
+
+
+def _same_padding(w: Tensor, padding: str, stride: tuple, dilation: tuple,
+                  op: str) -> tuple[list[int], tuple[int, ...]]:
+    """Padding by name, and what x gets first where a side needs one more than the other."""
     if padding == "valid":
-        return x, (0,) * len(stride)
+        return [], (0,) * len(stride)
     if padding != "same":
         raise ValueError(f"{op}: padding must be an int, ints, 'valid' or 'same', got {padding!r}")
     if any(s != 1 for s in stride):
         raise ValueError(f"{op}: padding='same' needs stride 1, got {list(stride)}")
     total = [d * (k - 1) for d, k in zip(dilation, w.shape[2:])]
-    return grown(x, [t % 2 for t in total]), tuple(t // 2 for t in total)
+    return [t % 2 for t in total], tuple(t // 2 for t in total)
 
 
 def _convolve(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, padding: Any, dilation: Any,
-              groups: Any) -> Tensor:
+              groups: Any) -> list[Step]:
     op = f"conv{d}d"
     x, w, b = _operands(op, x, w, b)
-    x, alone = batched(x, d, op)
+    alone = check_images(x, d, op)
+    shape = (1, *x.shape) if alone else x.shape
+    before: list[Step] = []
     stride = at_least(ntuple(stride, d, op, "stride"), 1, op, "stride")
     dilation = at_least(ntuple(dilation, d, op, "dilation"), 1, op, "dilation")
     if isinstance(padding, str):
-        x, padding = _same_padding(x, w, padding, stride, dilation, op)
+        more, padding = _same_padding(w, padding, stride, dilation, op)
+        if any(more):
+            shape = (*shape[:2], *[s + m for s, m in zip(shape[2:], more)])
+            before.append((grown, 1, {"more": more}))
     padding = at_least(ntuple(padding, d, op, "padding"), 0, op, "padding")
     settings = _settings(stride, padding, dilation, _groups(groups, op))
-    _conv_infer(Meta(x.shape, x.dtype), Meta(w.shape, w.dtype),
+    _conv_infer(Meta(shape, x.dtype), Meta(w.shape, w.dtype),
                 None if b is None else Meta(b.shape, b.dtype), **settings)
-    out = conv.run(x, w, b, **settings)
-    return take_shape(out, out.shape[1:]) if alone else out
+    return for_batch(x, alone, *before, (conv.run, 3, settings))
+
+
+_conv1, _conv2, _conv3 = [planned(partial(_convolve, d)) for d in (1, 2, 3)]
 
 
 def _operands(op: str, x: Tensor, w: Tensor, b: Tensor | None) -> tuple:
@@ -354,7 +373,7 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
     >>> fw.nn.functional.conv1d(fw.tensor([[[1.0, 2.0, 4.0]]]), fw.tensor([[[-1.0, 1.0]]]))
     tensor([[[1., 2.]]])
     """
-    return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
+    return _conv1(input, weight, bias, stride, padding, dilation, groups)
 
 
 @public("nn.functional", autocast="lower", deferred=True)
@@ -368,7 +387,7 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
     >>> fw.nn.functional.conv2d(fw.ones(1, 1, 3, 3), fw.ones(1, 1, 2, 2), padding=1).shape
     (1, 1, 4, 4)
     """
-    return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
+    return _conv2(input, weight, bias, stride, padding, dilation, groups)
 
 
 @public("nn.functional", autocast="lower")
@@ -381,14 +400,15 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
     >>> fw.nn.functional.conv3d(fw.ones(1, 1, 3, 3, 3), fw.ones(2, 1, 2, 2, 2)).shape
     (1, 2, 2, 2, 2)
     """
-    return _convolve(3, input, weight, bias, stride, padding, dilation, groups)
+    return _conv3(input, weight, bias, stride, padding, dilation, groups)
 
 
 def _transposed(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, padding: Any,
-                output_padding: Any, groups: Any, dilation: Any) -> Tensor:
+                output_padding: Any, groups: Any, dilation: Any) -> list[Step]:
     op = f"conv_transpose{d}d"
     x, w, b = _operands(op, x, w, b)
-    x, alone = batched(x, d, op)
+    alone = check_images(x, d, op)
+    shape = (1, *x.shape) if alone else x.shape
     stride = at_least(ntuple(stride, d, op, "stride"), 1, op, "stride")
     dilation = at_least(ntuple(dilation, d, op, "dilation"), 1, op, "dilation")
     padding = at_least(ntuple(padding, d, op, "padding"), 0, op, "padding")
@@ -397,26 +417,33 @@ def _transposed(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, pad
     if any(e >= max(s, i) for e, s, i in zip(extra, stride, dilation)):
         raise ValueError(f"{op}: output_padding {list(extra)} must be smaller than stride {list(stride)} or "
                          f"dilation {list(dilation)}")
-    if w.ndim != d + 2 or w.shape[0] != x.shape[1] or w.shape[0] % groups:
+    if w.ndim != d + 2 or w.shape[0] != shape[1] or w.shape[0] % groups:
         raise ShapeError(f"{op}: weight of shape {list(w.shape)} with groups={groups} does not fit x of "
-                         f"shape {list(x.shape)}: wanted weight (channels, out/groups, {d} kernel sizes), "
-                         f"channels {x.shape[1]}, divisible by groups")
+                         f"shape {list(shape)}: wanted weight (channels, out/groups, {d} kernel sizes), "
+                         f"channels {shape[1]}, divisible by groups")
     channels = w.shape[1] * groups
     if b is not None and b.shape != (channels,):
         raise ShapeError(f"{op}: bias of shape {list(b.shape)} does not fit {channels} output channels; "
                          f"wanted [{channels}]")
     size = tuple((i - 1) * s - 2 * p + t * (k - 1) + e + 1 for i, s, p, t, k, e in
-                 zip(x.shape[2:], stride, padding, dilation, w.shape[2:], extra))
+                 zip(shape[2:], stride, padding, dilation, w.shape[2:], extra))
     if min(size) < 1:
-        raise ShapeError(f"{op}: input of shape {list(x.shape)} with padding {list(padding)} gives no output "
+        raise ShapeError(f"{op}: input of shape {list(shape)} with padding {list(padding)} gives no output "
                          f"(sizes {list(size)}); lower the padding")
-    if any(extra):
-        x = grown(x, [e // s for e, s in zip(extra, stride)])  # whole steps are windows of zeros
-    out = conv_input_grad.run(x, w, x_shape=(x.shape[0], channels, *size),
-                              **_settings(stride, padding, dilation, groups))
-    if b is not None:
-        out = out + take_shape(b, (channels, *(1,) * d))  # type: ignore[operator]
-    return take_shape(out, out.shape[1:]) if alone else out
+    before: list[Step] = []
+    if any(more := [e // s for e, s in zip(extra, stride)]):  # whole steps are windows of zeros
+        before.append((grown, 1, {"more": more}))
+    after: list[Step] = [] if b is None else [(_with_bias, 3, {})]
+    settings = _settings(stride, padding, dilation, groups)
+    return for_batch(x, alone, *before,
+                     (conv_input_grad.run, 2, {"x_shape": (shape[0], channels, *size), **settings}), *after)
+
+
+def _with_bias(y: Any, w: Tensor, b: Tensor) -> Tensor:
+    return y + take_shape(b, (*b.shape, *(1,) * (y.ndim - 2)))
+
+
+_transposed1, _transposed2, _transposed3 = [planned(partial(_transposed, d)) for d in (1, 2, 3)]
 
 
 @public("nn.functional", op=conv_input_grad, autocast="lower")
@@ -432,7 +459,7 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
     >>> fw.nn.functional.conv_transpose1d(fw.tensor([[[1.0, 2.0]]]), fw.tensor([[[1.0, 10.0]]]))
     tensor([[[ 1., 12., 20.]]])
     """
-    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _transposed1(input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @public("nn.functional", autocast="lower")
@@ -446,7 +473,7 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
     >>> fw.nn.functional.conv_transpose2d(fw.ones(1, 1, 2, 2), fw.ones(1, 1, 2, 2), stride=2).shape
     (1, 1, 4, 4)
     """
-    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _transposed2(input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @public("nn.functional", autocast="lower")
@@ -460,4 +487,4 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
     >>> fw.nn.functional.conv_transpose3d(fw.ones(1, 1, 1, 2, 2), fw.ones(1, 1, 2, 2, 2)).shape
     (1, 1, 2, 3, 3)
     """
-    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _transposed3(input, weight, bias, stride, padding, output_padding, groups, dilation)

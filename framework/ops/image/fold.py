@@ -8,10 +8,10 @@ from ...tensor import Tensor
 from ..record.args import ntuple, tensor_arg
 from ..record.batched import merged
 from ..record.op import Meta, Op
+from ..record.planned import Step, planned
 from ..record.public import public
-from ..shape.view import take_shape
 from . import cuda
-from .conv import at_least, batched
+from .conv import at_least, check_images, for_batch
 from .windows import column_view, inner, out_sizes, strided, windows
 
 
@@ -78,11 +78,15 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     >>> fw.nn.functional.unfold(fw.arange(9.0).reshape(1, 1, 3, 3), 2)[0, :, 0]
     tensor([0., 1., 3., 4.])
     """
-    input, alone = batched(input, 2, "unfold")
+    return _unfold(input, kernel_size, dilation, padding, stride)
+
+
+@planned
+def _unfold(input: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> list[Step]:
+    alone = check_images(input, 2, "unfold")
     settings = _window_settings("unfold", kernel_size, dilation, padding, stride)
-    _unfold_infer(Meta(input.shape, input.dtype), **settings)
-    out = unfold_op.run(input, **settings)
-    return take_shape(out, out.shape[1:]) if alone else out
+    _unfold_infer(Meta((1, *input.shape) if alone else input.shape, input.dtype), **settings)
+    return for_batch(input, alone, (unfold_op.run, 1, settings))
 
 
 @public("nn.functional", op=fold_op)
@@ -95,16 +99,21 @@ def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, p
     >>> fw.nn.functional.fold(fw.ones(1, 4, 4), (3, 3), 2)[0, 0, 1]
     tensor([2., 4., 2.])
     """
+    return _fold(input, output_size, kernel_size, dilation, padding, stride)
+
+
+@planned
+def _fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padding: Any,
+          stride: Any) -> list[Step]:
     size = ntuple(output_size, 2, "fold", "output_size")
     settings = _window_settings("fold", kernel_size, dilation, padding, stride)
     alone = tensor_arg(input, "fold").ndim == 2
-    if alone:
-        input = take_shape(input, (1, *input.shape))
+    shape = (1, *input.shape) if alone else input.shape
     each = math.prod(settings["kernel"])
     out = out_sizes(size, settings["kernel"], settings["stride"], settings["padding"],
                     settings["dilation"])
-    if input.ndim != 3 or input.shape[1] % each or min(out) < 1 or input.shape[2] != math.prod(out):
-        raise ShapeError(f"fold: input of shape {list(input.shape)} does not fit: wanted (n, c * {each}, "
+    if len(shape) != 3 or shape[1] % each or min(out) < 1 or shape[2] != math.prod(out):
+        raise ShapeError(f"fold: input of shape {list(shape)} does not fit: wanted (n, c * {each}, "
                          f"{math.prod(out)}) for output_size {list(size)}, {list(out)} windows")
-    image = fold_op.run(input, x_shape=(input.shape[0], input.shape[1] // each, *size), **settings)
-    return take_shape(image, image.shape[1:]) if alone else image
+    return for_batch(input, alone, (fold_op.run, 1, {"x_shape": (shape[0], shape[1] // each, *size),
+                                                     **settings}))

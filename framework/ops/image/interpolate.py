@@ -7,6 +7,7 @@ from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record import autocast
 from ..record.args import floating, ntuple, tensor_arg
+from ..record.planned import Step, planned, writes_graphs
 from ..record.public import public
 from ..record.whole import Whole
 from .resample import Plan, resample
@@ -31,14 +32,20 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     >>> fw.nn.functional.interpolate(fw.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")
     tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
     """
+    if autocast.used and mode != "area":
+        input = autocast.in_float32_on_a_gpu(tensor_arg(input, "interpolate"))
+    return _interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
+
+
+@planned
+def _interpolate(input: Tensor, size: Any, scale_factor: Any, mode: str, align_corners: bool | None,
+                 recompute: bool | None, antialias: bool) -> list[Step]:
     d = tensor_arg(input, "interpolate").ndim - 2
     if mode not in _MODES:
         raise ValueError(f"interpolate: mode must be one of {', '.join(_MODES)}, got {mode!r}")
     if antialias and mode not in ("bilinear", "bicubic"):
         raise ValueError(f"interpolate: antialias=True goes with mode='bilinear' or 'bicubic', got {mode!r}")
     kind, takes = _MODES[mode]
-    if autocast.used and kind != "area":
-        input = autocast.in_float32_on_a_gpu(input)
     if d not in takes:
         sizes = " or ".join(str(t + 2) for t in takes)
         raise ShapeError(f"interpolate: mode={mode!r} wants input of {sizes} dimensions (n, c, sizes...), "
@@ -47,21 +54,29 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
         raise ValueError(f"interpolate: align_corners does not apply to mode={mode!r}")
     if kind in ("linear", "cubic", "area"):
         floating(input, "interpolate")
-    out, steps = _target(input, d, size, scale_factor, recompute_scale_factor)
+    out, steps = _target(input, d, size, scale_factor, recompute)
     if out == input.shape[2:] and all(step == 1.0 for step in steps):
-        return input
+        return []
     kind += "-smooth" if antialias else "-corners" if align_corners else ""
     if align_corners:
         steps = tuple([(n - 1) / (m - 1) if m > 1 else 0.0 for n, m in zip(input.shape[2:], out)])
     plans = tuple([Plan(kind, n, m, step) for n, m, step in zip(input.shape[2:], out, steps)])
-    return _whole(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners,
-                  recompute=recompute_scale_factor, antialias=antialias, out=out, plans=plans)
+    if writes_graphs():
+        return [(_whole, 1, {"size": size, "scale_factor": scale_factor, "mode": mode, "out": out,
+                             "align_corners": align_corners, "recompute": recompute, "antialias": antialias,
+                             "plans": plans})]
+    return _passes(plans)
+
+
+def _passes(plans: tuple) -> list[Step]:
+    """A step for each dimension whose size changes."""
+    return [(resample.run, 1, {"dim": 2 + i, "plan": plan, "back": False})
+            for i, plan in enumerate(plans) if plan.size != plan.out or plan.step != 1.0]
 
 
 def _resized(input: Tensor, *, plans: tuple, **given: Any) -> Tensor:
-    for i, plan in enumerate(plans):
-        if plan.size != plan.out or plan.step != 1.0:
-            input = resample.run(input, dim=2 + i, plan=plan, back=False)
+    for run, _, settings in _passes(plans):
+        input = run(input, **settings)
     return input
 
 

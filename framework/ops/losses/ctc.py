@@ -3,11 +3,13 @@
 The second derivative goes by the composite over time.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...backends import device_code, device_flags
+from ...backends.native import native_or
 from ...errors import ShapeError
 from ...tensor import Tensor, as_tensor, wrap
 from ..convert.cast import from_array
@@ -58,12 +60,20 @@ def _on_device(lengths: Any, x: Any, most: int, name: str) -> Any:
     return lengths.detach().long()  # type: ignore[attr-defined]
 
 
+# the four of ``_places`` on the CPU, where nothing is wrong
+_at_once: Callable = native_or("ctc_places", lambda *_: NotImplemented)
+
+
 def _places(x: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int) -> tuple:
     """(labels with blanks between, lengths of the inputs, of the targets, and these but at least 1), where x
     is.
 
     On a GPU they are made there, unless nobody knew how long the longest of targets in one row is.
     """
+    found = _at_once(x._array, targets._array, *[a._array if isinstance(a, Tensor) else a
+                                                 for a in (input_lengths, target_lengths)], blank)
+    if found is not NotImplemented:
+        return tuple([wrap(a) for a in found])
     steps, n, classes = x.shape
     most = targets.shape[1] if targets.ndim == 2 else targets.numel()
     here = device_code.is_device_array(targets._array) and device_code.is_device_array(x._array)

@@ -16,6 +16,7 @@ from ..record import autocast
 from ..record.args import floating, number_arg, real_arg
 from ..record.batched import call, everywhere, merged, on_tensors, spread_out
 from ..record.op import Op
+from ..record.planned import Step, have_kernels, planned
 from ..record.public import public
 from ..reduce.sums import mean_op
 from ..shape.broadcast import sum_to
@@ -222,20 +223,33 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
     """
     if autocast.used:
         input = autocast.in_float32_on_a_gpu(input)
+    return group_norm_parts(input, weight, bias, num_groups, eps)[0]
+
+
+@planned
+def group_norm_parts(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: int,
+                     eps: float) -> list[Step]:
+    """(y, mean, var) of ``group_norm``."""
     op = "group_norm"
     _channel_args(op, input, 2, weight=weight, bias=bias)
-    n, c = input.shape[:2]
+    n, c, *rest = input.shape
     if num_groups < 1 or c % num_groups:
         raise ShapeError(f"{op}: {c} channels do not divide into {num_groups} groups; choose a divisor of "
                          f"{c}")
-    inner = c // num_groups * math.prod(input.shape[2:])
-    if n * inner == 1:
+    if n * (c // num_groups) * math.prod(rest) == 1:
         _many_values(1, input.shape, op, "group")
-    rest = input.shape[2:]
-    grouped = take_shape(input, (n, num_groups, c // num_groups, *rest))
-    y = in_one_dtype(group_norm_op, grouped, weight, bias, dims=tuple(range(2, grouped.ndim)),
-             per=(1, num_groups, c // num_groups) + (1,) * len(rest), eps=eps)[0]
-    return take_shape(y, input.shape)
+    per = (1, num_groups, c // num_groups) + (1,) * len(rest)
+    settings = {"dims": tuple(range(2, len(per))), "per": per, "eps": eps}
+    if have_kernels(input, weight, bias):
+        return [(group_norm_op.run, 3, settings)]  # which takes the channels as they stand
+    return [(_norm_of_groups, 3, settings)]
+
+
+def _norm_of_groups(x: Tensor, weight: Tensor | None, bias: Tensor | None, per: tuple,
+                    **settings: Any) -> tuple:
+    grouped = take_shape(x, (x.shape[0], *per[1:3], *x.shape[2:]))
+    y, mean, var = in_one_dtype(group_norm_op, grouped, weight, bias, per=per, **settings)
+    return take_shape(y, x.shape), mean, var
 
 
 @public("nn.functional", autocast="float32")

@@ -7,6 +7,7 @@ and a cotangent g of y gives ``rstd * (g - mean(g) - y * mean(g * y))``.
 import math
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from ..record import autocast
 from ..record.args import floating, number_arg, real_arg, size_args, tensor_arg
 from ..record.batched import call, everywhere, on_tensors, spread_out
 from ..record.op import Meta, Op
+from ..record.planned import Step, have_kernels, planned
 from ..record.public import public
 from ..reduce.sums import kept_shape, mean_op
 from ..shape.broadcast import expand, sum_to
@@ -66,13 +68,23 @@ def _with_weights(y: Any, weight: Any, bias: Any, per: tuple[int, ...]) -> Any:
     return y
 
 
+def _grouped(shape: tuple[int, ...], per: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape (N, C, ...) as (N, groups, channels of one, ...), if ``per`` has that one more dimension."""
+    return (shape[0], *per[1:3], *shape[2:]) if len(per) > len(shape) else shape
+
+
+def _in_groups(x: Any, per: tuple[int, ...]) -> Any:
+    return x.reshape(_grouped(x.shape, per)) if len(per) > x.ndim else x
+
+
 def _norm_kernel(xp: Any, x: Any, weight: Any, bias: Any, *, dims: tuple[int, ...], per: tuple[int, ...],
                  eps: float) -> tuple:
+    shape, x = x.shape, _in_groups(x, per)
     mean = x.mean(axis=dims, keepdims=True, dtype=x.dtype)
     y = x - mean
     var = xp.square(y).mean(axis=dims, keepdims=True, dtype=x.dtype)
     y *= 1 / xp.sqrt(var + eps)
-    return _with_weights(y, weight, bias, per), mean, var
+    return _with_weights(y, weight, bias, per).reshape(shape), mean, var
 
 
 def _rms_kernel(xp: Any, x: Any, weight: Any, *, dims: tuple[int, ...], per: tuple[int, ...],
@@ -83,6 +95,7 @@ def _rms_kernel(xp: Any, x: Any, weight: Any, *, dims: tuple[int, ...], per: tup
 
 def _grad_kernel(xp: Any, g: Any, x: Any, weight: Any, mean: Any, var: Any, *, dims: tuple[int, ...],
                  per: tuple[int, ...], eps: float, wanted: tuple[bool, bool]) -> tuple:
+    whole, g, x = x.shape, _in_groups(g, per), _in_groups(x, per)
     y = _standardized(xp, x, mean, var, eps)
     product = g * y
     gx = gw = gb = xp.empty(0, x.dtype)
@@ -101,6 +114,7 @@ def _grad_kernel(xp: Any, g: Any, x: Any, weight: Any, mean: Any, var: Any, *, d
             gx -= gx.mean(axis=dims, keepdims=True, dtype=x.dtype)
         gx -= y
         gx *= 1 / xp.sqrt(var + eps)
+        gx = gx.reshape(whole)
     return gx, gw, gb
 
 
@@ -139,6 +153,12 @@ def _of_backward(h: list, g: Any, x: Any, weight: Any, dims: tuple[int, ...], pe
         wide = [None if a is None else cast(a, dtype=float32) for a in given]
         found = _of_backward(h, wide[0], wide[1], wide[2], dims, per, eps, wanted, needs, centred)
         return [None if part is None else cast(part, dtype=a.dtype) for part, a in zip(found, given)]
+    if len(per) > len(x.shape):  # all channels stand in one dimension
+        rows, shape = _grouped(x.shape, per), x.shape
+        h = [reshape_op(h[0], shape=rows) if wanted[0] and h[0] is not None else h[0], *h[1:]]
+        found = _of_backward(h, reshape_op(g, shape=rows), reshape_op(x, shape=rows), weight, dims, per, eps,
+                             wanted, needs, centred)
+        return [*[None if part is None else reshape_op(part, shape=shape) for part in found[:2]], found[2]]
     hx, hw, hb = [part if want else None for part, want in zip(h, (wanted[0], wanted[1], wanted[1]))]
     w = 1.0 if weight is None else reshape_op(weight, shape=per)
     hw = None if hw is None else reshape_op(hw, shape=per)
@@ -167,9 +187,10 @@ def _of_backward(h: list, g: Any, x: Any, weight: Any, dims: tuple[int, ...], pe
     return [_total(to_g), _total(to_x) if needs[1] else None, to_w]
 
 
-def _norm_infer(x: Meta, weight: Any, bias: Any, *, dims: tuple[int, ...], **_: Any) -> tuple:
+def _norm_infer(x: Meta, weight: Any, bias: Any, *, dims: tuple[int, ...], per: tuple[int, ...],
+                **_: Any) -> tuple:
     floating(x, "norm")
-    small = Meta(kept_shape(x.shape, dims), x.dtype)
+    small = Meta(kept_shape(_grouped(x.shape, per), dims), x.dtype)
     return x, small, small
 
 
@@ -223,6 +244,12 @@ def batch_norm_of(op: Op, size: int, arrays: list, batched: tuple, settings: dic
 def batch_norm_grad(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     g, x, weight, *rest = arrays
     g, x, *rest = everywhere(size, [g, x, *rest], (*batched[:2], *batched[3:]))
+    if len(settings["per"]) > x.ndim - 1:
+        shape, per = x.shape, settings["per"]
+        g, x = [a.reshape((*shape[:2], *per[1:3], *shape[3:])) for a in (g, x)]
+        gx, *others = batch_norm_grad(op, size, [g, x, weight, *rest], (True, True, batched[2], True, True),
+                                      settings)
+        return gx.reshape(shape) if settings["wanted"][0] else gx, *others
     ndim, per, wanted = x.ndim - 1, settings["per"], settings["wanted"]
     if 0 in settings["dims"]:
         (weight,) = _as_channels(size, [weight], batched[2:3], x.shape[2])
@@ -285,6 +312,10 @@ def _rms_norm_pull(g: Any, x: Any, weight: Any, var: Any, dims: tuple, per: tupl
     return [part if need else None for part, need in zip(found, needs)]
 
 
+norm_statistics = Op("norm_statistics", "mean var", outputs="means rstd", native="norm_statistics",
+                     kernel=lambda xp, mean, var, *, shape, eps: (
+                         mean.reshape(shape).copy(), 1 / xp.sqrt(var.reshape(shape) + var.dtype.type(eps))),
+                     infer=lambda mean, var, *, shape, eps: [Meta(shape, mean.dtype)] * 2)
 rms_norm_op = Op("rms_norm", "x weight", onnx="rms_normed(x, weight, dims, per, eps)",
                  runtime="rms_norm(x, weight, dims, eps)",
                  outputs="y var", differentiable=1, kernel=_rms_kernel,
@@ -358,9 +389,20 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = Non
     """
     if autocast.used:
         input = autocast.in_float32_on_a_gpu(input)
+    return layer_norm_parts(input, weight, bias, normalized_shape, eps)[0]
+
+
+@planned
+def layer_norm_parts(input: Tensor, weight: Tensor | None, bias: Tensor | None, normalized_shape: Any,
+                     eps: float) -> list[Step]:
+    """(y, mean, var) of ``layer_norm``."""
     shape, dims = _last_dims(input, normalized_shape, "layer_norm")
     check_shapes("layer_norm", shape, "normalized_shape", weight=weight, bias=bias)
-    return in_one_dtype(layer_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)[0]
+    return [_normed(layer_norm_op, (input, weight, bias), {"dims": dims, "per": shape, "eps": eps})]
+
+
+def _normed(op: Op, tensors: tuple, settings: dict) -> Step:
+    return op.run if have_kernels(*tensors) else partial(in_one_dtype, op), len(tensors), settings
 
 
 @public("nn.functional", deferred=True)
@@ -376,7 +418,12 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     """
     if autocast.used:
         input = autocast.in_float32_on_a_gpu(input)
+    return _rms_norm(input, weight, normalized_shape, eps)[0]
+
+
+@planned
+def _rms_norm(input: Tensor, weight: Tensor | None, normalized_shape: Any, eps: float | None) -> list[Step]:
     shape, dims = _last_dims(input, normalized_shape, "rms_norm")
     check_shapes("rms_norm", shape, "normalized_shape", weight=weight)
     eps = finfo(input.dtype).eps if eps is None else number_arg(eps, "rms_norm", "eps")
-    return in_one_dtype(rms_norm_op, input, weight, dims=dims, per=shape, eps=eps)[0]
+    return [_normed(rms_norm_op, (input, weight), {"dims": dims, "per": shape, "eps": eps})]

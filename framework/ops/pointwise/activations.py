@@ -7,10 +7,12 @@ from typing import Any
 
 from ...errors import ShapeError
 from ...tensor import Tensor
+from ..convert.cast import clone
 from ..language.elementwise import Elementwise, elementwise
 from ..record import autocast
 from ..record.args import number_arg, one_dim, tensor_arg
 from ..record.into import computed_into
+from ..record.planned import Step, planned
 from ..record.public import public
 from ..shape.split import chunk
 from ..shape.view import take_shape
@@ -355,6 +357,25 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return _apply(_threshold, input, inplace, threshold=threshold, value=value)
 
 
+_gated = Elementwise("glu", "x y", "x * sigmoid(y)", result="float", complex=True, vjp={
+    "x": "g * sigmoid(y)", "y": "g * x * (sigmoid(y) * (1 - sigmoid(y)))"})
+
+
+def _halves_gated(x: Tensor, at: int) -> Tensor:
+    half, gate = chunk(x, 2, at)
+    return _gated.run(half, gate)
+
+
+@planned
+def _glu(x: Tensor, dim: int) -> list[Step]:
+    at = one_dim(dim, tensor_arg(x, "glu", "input").ndim, "glu")
+    size = x.shape[at] if x.ndim else 1
+    if size % 2:
+        raise ShapeError(f"glu: dimension {dim} of an input of shape {list(x.shape)} must have an even "
+                         f"size, it has {size}")
+    return [(_halves_gated, 1, {"at": at})] if size else [(clone, 1, {})]
+
+
 @public("nn.functional")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along ``dim`` times the sigmoid of the second (Dauphin et al., 1612.08083).
@@ -364,10 +385,4 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     >>> fw.nn.functional.glu(fw.tensor([1.0, 2.0, 0.0, 0.0]))
     tensor([0.5000, 1.0000])
     """
-    at = one_dim(dim, tensor_arg(input, "glu", "input").ndim, "glu")
-    size = input.shape[at] if input.ndim else 1
-    if size % 2:
-        raise ShapeError(f"glu: dimension {dim} of an input of shape {list(input.shape)} must have an even "
-                         f"size, it has {size}")
-    half, gate = chunk(input, 2, at) if size else (input, input)
-    return half * sigmoid(gate)  # type: ignore[operator]
+    return _glu(input, dim)

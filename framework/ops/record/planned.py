@@ -55,6 +55,7 @@ def have_kernels(*tensors: Any) -> bool:
     graph of the call, and nothing is differentiated forward."""
     if _native.module is None or type(state.enabled) is not bool or writes_graphs():
         return False
-    arrays = [t._array for t in tensors if t is not None]
-    kinds = {a.dtype.char for a in arrays if a.dtype.kind not in "iub"}
-    return kinds in ({"f"}, {"d"}) and all(type(a) is np.ndarray for a in arrays)
+    arrays = [getattr(t, "_array", None) for t in tensors if t is not None]
+    if any(type(a) is not np.ndarray for a in arrays):
+        return False
+    return {a.dtype.char for a in arrays if a.dtype.kind not in "iub"} in ({"f"}, {"d"})  # type: ignore

@@ -16,6 +16,7 @@ from ..record import autocast
 from ..record.args import floating, many_dims, number_arg, one_dim, tensor_arg
 from ..record.batched import along
 from ..record.op import Op
+from ..record.planned import Step, planned
 from ..record.public import public
 from ..shape.view import reshape_op
 from . import cuda
@@ -118,14 +119,28 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """
     if autocast.used:
         input = autocast.in_float32_on_a_gpu(input)
-    x: Any = tensor_arg(input, "renorm")
-    floating(x, "renorm")
+    return _renorm(input, input, p, dim, maxnorm)
+
+
+# PyTorch's guard against 0, kept so that results agree
+_down_to = Elementwise("renorm", "norm", "where(norm > most, most / (norm + 1e-7), 1.0)", settings="most",
+                       vjp={"norm": "where(norm > most, -g * most / square(norm + 1e-7), 0.0)"})
+
+
+def _scaled_down(norm: Tensor, x: Tensor, most: float) -> Tensor:
+    return x * _down_to.run(norm, most=most)  # type: ignore[operator]
+
+
+@planned
+def _renorm(x: Tensor, again: Tensor, p: float, dim: int, maxnorm: float) -> list[Step]:
+    floating(tensor_arg(x, "renorm"), "renorm")
     if x.ndim < 2:
         raise ShapeError(f"renorm: input must have at least 2 dimensions, got shape {list(x.shape)}")
     if not p > 0 or not maxnorm >= 0:
         raise ValueError(f"renorm: p must be positive and maxnorm not negative, got p={p}, maxnorm={maxnorm}")
     at = one_dim(dim, x.ndim, "renorm")
-    norm: Any = vector_norm(x, p, tuple(d for d in range(x.ndim) if d != at), True)
-    # PyTorch's guard against 0, kept so that results agree
-    factor = where_op.run(norm > maxnorm, maxnorm / (norm + 1e-7), 1.0)
-    return x * factor
+    dims = tuple(d for d in range(x.ndim) if d != at)
+    return [(p_norm, 1, {"ord": p, "dim": dims, "keepdim": True, "dtype": None, "name": "renorm"})
+            if p == 1 or math.isinf(p) or x.is_complex() else
+            (norm_op.run, 1, {"ord": float(p), "dims": dims, "keepdim": True}),
+            (_scaled_down, 2, {"most": float(maxnorm)})]

@@ -21,8 +21,9 @@ nb::object norm_forward(const Array& given, const Given& weight, const Given& bi
     InRows x(given);
     const std::vector<npy_intp> kept = Norm::kept(given, form);
     NewArray y = new_array(given.ndim(), given.shape(), given.type());
-    NewArray var = new_array(given.ndim(), kept.data(), given.type());
-    NewArray mean = Norm::centred ? new_array(given.ndim(), kept.data(), given.type()) : NewArray();
+    const int dims = int(kept.size());
+    NewArray var = new_array(dims, kept.data(), given.type());
+    NewArray mean = Norm::centred ? new_array(dims, kept.data(), given.type()) : NewArray();
     {
         Release release(given.size() * int64_t(sizeof(T)));
         Norm::forward(form, x.data<T>(), weight.data<T>(), bias.data<T>(), y.data<T>(),
