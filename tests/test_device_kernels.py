@@ -97,6 +97,7 @@ def reference(text, names, values, char):
 SPECIAL = np.array([-np.inf, -80.0, -3.5, -1.0, -0.25, -0.0, 0.0, 0.5, 1.0, 2.5, 80.0, np.inf, np.nan])
 # NumPy's sigmoid is exactly 0 or 1 far out, where the kernel's is not: inf times it differs
 SATURATED = {"silu_slope, rule of x", "mish, rule of x", "logsigmoid, rule of x"}
+SATURATED |= {"glu", "glu, rule of x", "glu, rule of y"}
 SATURATED |= {"zeta", "zeta, rule of y"}  # of an infinite exponent NumPy's formula makes nan
 
 

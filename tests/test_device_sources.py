@@ -45,6 +45,7 @@ CALLS = {
     "unscale_all adapt": lambda x: scaled(x),
     **{f"{name.lower()}_step{MORE.get(name, '')}": lambda x, name=name: stepped(x, name)
        for name in dict.fromkeys(name for name, _ in OPTIMIZERS if name != "AdamW")},
+    "numbers_of_rate": lambda x: stepped(x, "SGD", lr=x.new_tensor(0.1)),
     "muon_step muon_momentum muon_scale": lambda x: stepped(x[0], "Muon"),
 }
 
@@ -76,9 +77,9 @@ def clipped(x, how):
     return p.grad
 
 
-def stepped(x, name):
+def stepped(x, name, lr=0.1):
     p = with_grad(x)
-    getattr(fw.optim, name)([p], lr=0.1).step()
+    getattr(fw.optim, name)([p], lr=lr).step()
     return p.detach()
 
 

@@ -311,7 +311,7 @@ def test_steps_of_optimizers_are_those_of_python(library, kind, options):
         for p, g in zip(params, grads):
             p.grad = fw.from_numpy(g)
         optimizer.step()
-        function, names, numbers, _ = optimizer.fused(group, step)
+        function, names, numbers, *_ = optimizer.fused(group, step)
         states = states or [[np.zeros_like(a) for _ in names] for a in given]
         arrays = [one for a, g, kept in zip(given, grads, states) for one in (a, g, *kept)]
         assert step_in_library(library, function.removesuffix("_step"), arrays, numbers) == OK

@@ -48,7 +48,7 @@ def step(optimizer: Any, base: Any) -> bool:
         return False
     name = kind.__name__ + ".step"
     module: Any = _native.module
-    for group, (params, states, (function, _, numbers, _), arrays, number) in work:
+    for group, (params, states, (function, _, numbers, *_), arrays, number) in work:
         skipped = getattr(module, function)(arrays, numbers)
         if skipped is NotImplemented:
             skipped = range(len(params))

@@ -217,12 +217,6 @@ def _flat_index_kernel(xp: Any, where: Any, *, size: tuple, kernel: tuple, strid
     return index
 
 
-flat_index = Op("max_index", "where", kernel=_flat_index_kernel, native="max_index", outputs="y",
-                device=cuda.max_index,
-                batch=merged(),
-                infer=lambda where, **settings: Meta(where.shape, int64), loose_from=NEVER)
-
-
 def _with_places_infer(x: Meta, *, out: tuple, **settings: Any) -> list[Meta]:
     y = _pool_infer(x, out=out)
     return [y, Meta(y.shape, int64)]

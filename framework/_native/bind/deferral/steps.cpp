@@ -86,8 +86,10 @@ nb::object prepared(nb::dict group, nb::tuple names, nb::dict state, nb::object 
     if (!gather(params, state.ptr(), found)) return nb::none();
     if (!found.number.is_valid()) return nb::bool_(false);
     nb::object number = nb::steal(PyLong_FromLongLong(PyLong_AsLongLong(found.number.ptr()) + 1));
-    nb::object kernel = fused(group, number);  // (function, names of states, numbers, numbers of the states after it)
-    if (!PyTuple_Check(kernel.ptr()) || PyTuple_GET_SIZE(kernel.ptr()) != 4) return nb::none();
+    // (function, names of states, numbers, numbers of the states after it, a rate on a GPU, ...)
+    nb::object kernel = fused(group, number);
+    if (!PyTuple_Check(kernel.ptr()) || PyTuple_GET_SIZE(kernel.ptr()) < 5) return nb::none();
+    if (PyTuple_GET_ITEM(kernel.ptr(), 4) != Py_None) return nb::none();
     PyObject* after = PyTuple_GET_ITEM(kernel.ptr(), 3);
     if (!PyDict_CheckExact(after) || PyDict_GET_SIZE(after)) return nb::none();
     PyObject* wanted = PyTuple_GET_ITEM(kernel.ptr(), 1);
