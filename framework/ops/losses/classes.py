@@ -294,8 +294,9 @@ def _nll_grad_kernel(xp: Any, g: Any, target: Any, weight: Any, shares: Any, *, 
                      shape: tuple) -> Any:
     key, share = _counted(xp, target, weight, ignore, shares.dtype)
     out = xp.zeros((*shape[:2], math.prod(shape[2:])), shares.dtype)
-    out[key] = -share * (g.reshape(share.shape) if reduction == "none" else g)
-    return (out / shares if reduction == "mean" else out).reshape(shape)
+    slope = -share * (g.reshape(share.shape) if reduction == "none" else g)
+    out[key] = slope / shares if reduction == "mean" else slope  # others: 0, even without shares
+    return out.reshape(shape)
 
 
 nll_grad = Op("nll_loss_grad", "g target weight shares", kernel=_nll_grad_kernel, native="nll_loss_grad",
