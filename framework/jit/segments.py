@@ -19,6 +19,7 @@ from . import fusion
 from .kernels import Array, Step, names_in, part
 from .lifetimes import Life, within_peak
 from .pairs import paired
+from .recurrent import panels_shared
 
 fusion._programs[id(add)] = (add, Program(("x", "y"), (False, False), (), 0, (
     Instruction("add", 2, (0, 1)),), False) if type(add).__name__ == "Kernel" else None, ("x", "y"))
@@ -132,7 +133,7 @@ class Segment:
         self.shapes = shapes
         steps = needed(steps, outputs)
         if fuse:
-            steps = paired(steps)
+            steps = panels_shared(paired(steps))
             steps, outputs = unshared([known(step, shapes) for step in steps], outputs, shapes)
         self.sizes = {step.results: step.shapes for step in steps
                       if isinstance(step.results, str) and step.shapes is not None} | shapes

@@ -52,8 +52,13 @@ template <class T> class Panels {
         panels = to;
     }
     // Those that `pack` wrote before.
-    Panels(const T* ready, int64_t width, int64_t k)
-        : k(k), width(width), blocks((width + tile_cols<T> - 1) / tile_cols<T>), panels(ready) {}
+    Panels(const T* ready, int64_t width, int64_t k) : Panels(ready, width, k, k * tile_cols<T>, tile_cols<T>) {}
+
+    // The matrix of one group where it lies, its columns side by side: for few products, which packing costs more than it saves.
+    static Panels in_place(const T* w, int64_t width, int64_t k, int64_t step) {
+        return Panels(w, width, k, tile_cols<T>, step);
+    }
+    static bool serves_in_place(int64_t width, int64_t k) { return fills<T>(width) && k * width <= 4 * PIECE; }
 
     int64_t numbers(int64_t groups) const { return groups * blocks * k * tile_cols<T>; }
     void pack(T* to, const T* w, int64_t groups, int64_t row, int64_t step) const {
@@ -94,15 +99,19 @@ template <class T> class Panels {
     const int64_t k, width, blocks;
 
   private:
+    Panels(const T* panels, int64_t width, int64_t k, int64_t panel, int64_t step)
+        : k(k), width(width), blocks((width + tile_cols<T> - 1) / tile_cols<T>), panels(panels), panel(panel), step(step) {}
+
     Tile<T> tile(int64_t group, int64_t block, int64_t c_row, bool add) const {
         Tile<T> t;
-        t.b = panels + (group * blocks + block) * k * tile_cols<T>;
-        t.b_step = tile_cols<T>, t.a_step = 1, t.c_row = c_row;
+        t.b = panels + (group * blocks + block) * panel;
+        t.b_step = step, t.a_step = 1, t.c_row = c_row;
         t.k = k, t.cols = columns(block), t.add = add;
         return t;
     }
 
     const T* panels;
+    int64_t panel, step;  // from one panel to the next, and from one row of a panel to the next
 };
 
 // body(block) for all blocks of columns, shared by the threads where a step is worth it.

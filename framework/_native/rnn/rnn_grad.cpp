@@ -25,7 +25,12 @@ template <class T> struct Back {
         set(to.b_ih, nullptr, gates * s.width), set(to.b_hh, nullptr, gates * s.width);
     }
 
-    Panels<T> weights() const { return Panels<T>(s.w_hh, 1, s.width, gates * s.width, 1, s.width); }
+    Panels<T> weights() const {
+        const int64_t k = gates * s.width;
+        if (s.steps.count() == 1 && Panels<T>::serves_in_place(s.width, k))
+            return Panels<T>::in_place(s.w_hh, s.width, k, s.width);
+        return Panels<T>(s.w_hh, 1, s.width, k, 1, s.width);
+    }
 
     // c = d^T b, a gradient of weights
     void by_rows(const T* d, const T* b, int64_t cols, T* c) const {

@@ -35,8 +35,9 @@ struct Operands {
         : steps(sizes_of(sizes), reverse), x(x), h0(h0), w_ih(w_ih), w_hh(w_hh), b_ih(b_ih), b_hh(b_hh), in(x.shape(1)),
           width(h0.shape(1)), gates(gates) {}
 
-    template <class T> Sequence<T> sequence() const {
-        return {steps, x.data<T>(), h0.data<T>(), w_ih.data<T>(), w_hh.data<T>(), b_ih.data<T>(), b_hh.data<T>(), in, width};
+    // packed: what `Sequence::pack` wrote of these weights
+    template <class T> Sequence<T> sequence(const T* packed = nullptr) const {
+        return {steps, x.data<T>(), h0.data<T>(), w_ih.data<T>(), w_hh.data<T>(), b_ih.data<T>(), b_hh.data<T>(), in, width, packed};
     }
 
     int64_t bytes() const { return steps.rows * gates * width * width; }  // as long as so many take
