@@ -750,3 +750,28 @@ def test_steps_are_one_instruction():
     for _ in range(8):
         step(fw.randn(3))
     assert "7 optimizer steps as one instruction, 1 by the optimizer" in step.explain(), step.explain()
+
+
+@pytest.mark.parametrize("kind", ["LSTMCell", "GRUCell", "RNNCell"])
+@pytest.mark.parametrize("rows, width, bias", [(8, 32, True), (1, 16, False), (5, 7, True)])
+def test_cells_that_share_their_weights_panels(kind, rows, width, bias):
+    """Loops of cells with the same weights, compiled: eager's bits, at float32 and float64."""
+    for dtype in (fw.float32, fw.float64):
+        fw.manual_seed(0)
+        cell = getattr(fw.nn, kind)(3, width, bias=bias, dtype=dtype)
+        xs = fw.randn(6, rows, 3, dtype=dtype)
+
+        def step():
+            state = h = fw.zeros(rows, width, dtype=dtype)
+            for x in xs:
+                state = cell(x, (h, state) if kind == "LSTMCell" else h)
+                h, state = state if kind == "LSTMCell" else (state, state)
+            for p in cell.parameters():
+                p.grad = None
+            loss = h.square().sum()
+            loss.backward()
+            return [loss.detach().numpy().copy(), *(p.grad.numpy().copy() for p in cell.parameters())]
+        compiled = fw.compile(step)
+        for _ in range(12):
+            for a, b in zip(compiled(), step(), strict=True):
+                assert a.tobytes() == b.tobytes()

@@ -29,7 +29,7 @@ def _cells() -> dict[Any, tuple[Any, int]]:
 
 
 def _none(*_: Any) -> np.ndarray:
-    """In place of panels where the kernel does not apply: a cell that is handed these takes its plain formula."""
+    """In place of panels where the kernel does not apply: cells that get these take their plain formula."""
     return np.empty(0)
 
 
