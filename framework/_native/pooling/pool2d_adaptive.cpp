@@ -5,14 +5,14 @@
 namespace fw::windows {
 namespace {
 
-struct Range {
+struct Extent {
     int64_t begin, end;
-    Range(const Cuts& cut, int64_t i) : begin(cut.begin(i)), end(cut.end(i)) {}
+    Extent(const Cuts& cut, int64_t i) : begin(cut.begin(i)), end(cut.end(i)) {}
 };
 
 // The place of the first of the largest elements, or of the first nan, in planes of lines of slices.
 template <class T>
-int64_t place_of(const T* x, const Range& slices, const Range& lines, const Range& row, int64_t lines_in, int64_t in) {
+int64_t place_of(const T* x, const Extent& slices, const Extent& lines, const Extent& row, int64_t lines_in, int64_t in) {
     int64_t best = (slices.begin * lines_in + lines.begin) * in + row.begin;
     T value = x[best];
     for (int64_t i = slices.begin; i < slices.end; ++i)
@@ -47,9 +47,9 @@ void adaptive_max(const Cuts (&cut)[conv_dims], const T* x, int64_t planes, T* l
             int64_t next = plane * out;
             for (int64_t i = 0; i < cut[0].out; ++i)
                 for (int64_t j = 0; j < cut[1].out; ++j) {
-                    const Range slices(cut[0], i), lines(cut[1], j);
+                    const Extent slices(cut[0], i), lines(cut[1], j);
                     for (int64_t l = 0; l < cut[2].out; ++l, ++next) {
-                        places[next] = place_of(image, slices, lines, Range(cut[2], l), cut[1].in, cut[2].in);
+                        places[next] = place_of(image, slices, lines, Extent(cut[2], l), cut[1].in, cut[2].in);
                         largest[next] = image[places[next]];
                     }
                 }

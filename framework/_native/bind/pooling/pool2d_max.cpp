@@ -197,28 +197,6 @@ nb::object max_collect(Array x, Array where, const Sizes& kernel, const Sizes& s
     return good ? give_images(y, channels_last(x)) : not_implemented();
 }
 
-nb::object max_index(Array where, const Sizes& size, const Sizes& kernel, const Sizes& stride,
-                     const Sizes& padding, const Sizes& dilation, const Sizes& out) {
-    PoolShape s;
-    const bool last = has_channels_last(where, size);
-    if (!are_places(where) || where.ndim() < int(size.size()) || !(last || where.contiguous()))
-        return not_implemented();
-    Sizes x_shape = sizes(where);
-    std::copy(size.begin(), size.end(), x_shape.end() - std::ptrdiff_t(size.size()));
-    if (!pool_shape(s, x_shape, kernel, stride, padding, dilation, out) ||
-        !has_shape(where, pooled(x_shape, out)))
-        return not_implemented();
-    NewArray index = new_images(where.ndim(), where.shape(), NPY_INT64, last);
-    bool good = false;
-    {
-        Release release(where.size() * 8);
-        by_places(where, [&](auto p) {
-            good = flat_places(s, last ? where.shape(1) : 1, where.data<decltype(p)>(), index.data<int64_t>());
-        });
-    }
-    return good ? give(index) : not_implemented();
-}
-
 FW_BIND(m) {
     m.def("max_pool", &max_pool, nb::arg("x"), nb::arg("kernel"), nb::arg("stride"), nb::arg("padding"),
           nb::arg("dilation"), nb::arg("out"));
@@ -231,8 +209,6 @@ FW_BIND(m) {
     m.def("max_spread", &max_spread, nb::arg("y"), nb::arg("where"), nb::arg("x_shape"), nb::arg("kernel"),
           nb::arg("stride"), nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));
     m.def("max_collect", &max_collect, nb::arg("x"), nb::arg("where"), nb::arg("kernel"), nb::arg("stride"),
-          nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));
-    m.def("max_index", &max_index, nb::arg("where"), nb::arg("size"), nb::arg("kernel"), nb::arg("stride"),
           nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));
 }
 
