@@ -65,6 +65,19 @@ def triangles(at, x, y, z):
         fw.tril((z.detach() * 9).to(kind), -1).to(z.dtype) for kind in (fw.int64, fw.int8, fw.bool)]
 
 
+@case((40, 33), (2, 9, 4, 8), (3, 70, 8), (1, 64, 1, 31), (4, 2, 8, 9), kernels="turn")
+def copies_of_what_lies_transposed(at, matrix, image, rows, tile, heads):
+    found = [x.transpose(0, -1).contiguous() for x in (matrix, tile)] + [rows.mT.clone()] + [
+        x.contiguous(memory_format=fw.channels_last) for x in (image, tile, heads)]
+    found += [found[3].contiguous(), image.permute(2, 3, 0, 1).contiguous(),
+              heads.permute(0, 3, 1, 2).clone()]
+    for kind in (fw.int64, fw.uint8, fw.int16, fw.bool, fw.complex64):
+        found.append(((rows.detach() * 9).to(kind).mT.clone() != 0).to(rows.dtype))
+    for i in (0, 1, 6):
+        assert found[i].is_contiguous()
+    return found
+
+
 @case((2, 5, 5), (2, 5, 3), (3, 5), (2, 1, 1), kernels="mirrored singular_middle eigen_middle",
       dtypes="float32 float64")
 def gradients_of_factors(at, x, tall, wide, one):

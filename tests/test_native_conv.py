@@ -343,9 +343,6 @@ def test_max_pool(drawn):
     got = native(pool.max_position, x, **layout)
     np.testing.assert_array_equal(got, where)
     assert got.dtype == where.dtype
-    size = x.shape[2:]
-    np.testing.assert_array_equal(native(pool.flat_index, where, size=size, **layout),
-                                  pool.flat_index.plain(where, size=size, **layout))
     both = native(pool.max_with_places, x, **layout)
     for found, wanted in zip(both, pool.max_with_places.plain(x, **layout)):
         np.testing.assert_array_equal(found, wanted)

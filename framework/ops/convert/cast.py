@@ -4,7 +4,7 @@ import warnings
 from typing import Any
 
 from ... import dtypes
-from ...backends import backend_for, meta, move
+from ...backends import backend_for, meta, move, turned
 from ...device import Device, as_device
 from ...memory_formats import MemoryFormat, checked, contiguous_format, preserve_format
 from ...seam import settled
@@ -21,12 +21,12 @@ cast = Op("cast", "x", onnx="converted(x, dtype)", runtime="converted(x)",
           infer=lambda x, *, dtype: Meta(x.shape, dtypes.as_dtype(_numpy(dtype))),
           vjp={"x": lambda g, x_dtype: cast(g, dtype=x_dtype)})
 clone_op = Op("clone", "x", onnx="x", runtime="contiguous(x)",
-              batch=leading, jvp="linear", moves=True, native="clone",
+              batch=leading, jvp="linear", moves=True, native="clone", device=turned.in_rows,
               kernel=lambda xp, x: xp.array(x, copy=True, order="C"),
               infer=lambda x: x, vjp={"x": lambda g: g})
 contiguous_op = Op("contiguous", "x", onnx="x", runtime="contiguous(x)",
                    jvp="linear", kernel=lambda xp, x: xp.ascontiguousarray(x), batch=leading,
-                   native="contiguous", infer=lambda x: x, vjp={"x": lambda g: g}, view="maybe")
+                   native="contiguous", device=turned.in_rows, infer=lambda x: x, vjp={"x": lambda g: g}, view="maybe")
 
 
 class _Transfer(Op):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.native import copied
+from ...backends.turned import in_rows
 from ...memory_formats import (
     MemoryFormat,
     axes_of,
@@ -22,9 +23,15 @@ from ...tensor import Tensor, wrap
 from ..record.op import Op
 
 
+def _copy(xp: Any, x: Any) -> Any:
+    if xp is np:
+        return copied(x)
+    found = in_rows(x)
+    return xp.array(x, order="C") if found is NotImplemented else found
+
+
 def _last_kernel(xp: Any, x: Any) -> Any:
-    turned = x.transpose(order(x.ndim))
-    return (copied(turned) if xp is np else xp.array(turned, order="C")).transpose(back(x.ndim))
+    return _copy(xp, x.transpose(order(x.ndim))).transpose(back(x.ndim))
 
 
 def batch_copy(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
@@ -41,9 +48,7 @@ channels_last_op = Op("channels_last", "x", onnx="x", runtime="channels_last(x)"
 
 def _preserved_kernel(xp: Any, x: Any) -> Any:
     axes = axes_of(x) if turned(x) else tuple(range(x.ndim))
-    inside = x.transpose(axes)
-    copy = copied(inside) if xp is np else xp.array(inside, order="C")
-    return copy.transpose(inverse(axes))
+    return _copy(xp, x.transpose(axes)).transpose(inverse(axes))
 
 
 # a copy with its dimensions in the same order in memory; in rows where that is the shape's, or some meet

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, cudnn_graphs, device_code
+from ...backends import cuda, cudnn_graphs, device_code, turned
 from ...memory_formats import back, format_of, laid_as, order
 from ..language.cuda_fold import fold_of_elements
 
@@ -78,7 +78,7 @@ def _new(shape: tuple[int, ...], *sources: Any) -> Any:
 
 def _plain(a: Any) -> Any:
     """The array as cuDNN takes it: in rows or with channels last."""
-    return a if format_of(a).ndim == a.ndim else cuda.cupy().ascontiguousarray(a)
+    return a if format_of(a).ndim == a.ndim else turned.rows(a)
 
 
 def conv(x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple, groups: int) -> Any:
@@ -93,7 +93,7 @@ def conv(x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tup
         if cudnn_graphs.convolve(char, "fprop", _plain(x), _plain(w), y, b, (padding, stride, dilation)):
             return y
     y = module.empty((x.shape[0], w.shape[0], *out), x.dtype)
-    rows = module.ascontiguousarray
+    rows = turned.rows
     _CONV.kernel("conv", char)(
         (_grid(groups, w.shape[0] // groups, x.shape[0] * math.prod(out)),),
         (device_code.THREADS,),
@@ -130,7 +130,7 @@ def conv_input_grad(
     _CONV.kernel("conv_input_grad", char)(
         (_grid(groups, w.shape[1], x_shape[0] * math.prod(x_shape[2:])),),
         (device_code.THREADS,),
-        (x, module.ascontiguousarray(y), module.ascontiguousarray(w), found[1]),
+        (x, turned.rows(y), turned.rows(w), found[1]),
     )
     return laid_as(module, x, y, w)
 
@@ -156,7 +156,7 @@ def conv_weight_grad(
     _CONV.kernel("conv_weight_grad", char)(
         (grid, shares),
         (device_code.THREADS,),
-        (w, parts, module.ascontiguousarray(x), module.ascontiguousarray(y), plan),
+        (w, parts, turned.rows(x), turned.rows(y), plan),
     )
     if parts is not None:
         w = fold_of_elements("sum", (0,), w_shape, parts)
