@@ -26,7 +26,8 @@ clone_op = Op("clone", "x", onnx="x", runtime="contiguous(x)",
               infer=lambda x: x, vjp={"x": lambda g: g})
 contiguous_op = Op("contiguous", "x", onnx="x", runtime="contiguous(x)",
                    jvp="linear", kernel=lambda xp, x: xp.ascontiguousarray(x), batch=leading,
-                   native="contiguous", device=turned.in_rows, infer=lambda x: x, vjp={"x": lambda g: g}, view="maybe")
+                   native="contiguous", device=turned.in_rows, infer=lambda x: x,
+                   vjp={"x": lambda g: g}, view="maybe")
 
 
 class _Transfer(Op):
