@@ -1,5 +1,10 @@
 """Products, convolutions and conversions of bfloat16 by the native kernels: sums in float32, rounded once."""
 
+import concurrent.futures
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -339,7 +344,7 @@ def by_tiles(x, y):
 def test_the_twin_of_the_matrix_unit(m, k, n, left, right, count, seed):
     x, y = laid(normal(seed, m, k), left), laid(normal(seed + 1, k, n), right)
     with with_threads(count):
-        out = native.matmul_by_tiles(x, y)
+        out = native.matmul_by_tiles(x, y, True)
     check(out, x, y)
     if m and n:
         np.testing.assert_array_equal(out.view(np.uint16), by_tiles(x, y).view(np.uint16))
@@ -348,9 +353,81 @@ def test_the_twin_of_the_matrix_unit(m, k, n, left, right, count, seed):
 def test_the_twin_takes_denormal_numbers_as_nothing():
     x = np.array([[1e-39, 1, -1e-39, 2]], np.float32).astype(BF16)
     y = np.array([[1e30], [1e-39], [1], [0.5]], np.float32).astype(BF16)
-    assert native.matmul_by_tiles(x, y).item() == 1
+    assert native.matmul_by_tiles(x, y, True).item() == 1
     odd = np.array([[np.inf, 1, 1]], np.float32).astype(BF16)
-    assert np.isnan(native.matmul_by_tiles(odd, np.array([[0], [1], [1]], np.float32).astype(BF16)).item())
+    y = np.array([[0], [1], [1]], np.float32).astype(BF16)
+    assert np.isnan(native.matmul_by_tiles(odd, y, True).item())
+
+
+has_unit = hasattr(native, "has_matrix_unit") and native.has_matrix_unit()
+with_unit = pytest.mark.skipif(not has_unit, reason="no matrix unit here, or not granted, or switched off")
+
+
+def special(seed, *shape):
+    """Any bits: numbers of all sizes, denormal ones, zeros of both signs, infinities, nan."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 2**16, shape, np.uint16).view(BF16)
+    x[rng.random(shape) < 0.6] = 1.5  # or nearly all sums are nan
+    odd = rng.random(shape) < 0.3
+    small = np.array([0x0001, 0x807F, 0x0000, 0x8000, 0x0080], np.uint16)
+    x[odd] = rng.choice(small, int(odd.sum())).view(BF16)
+    return x
+
+
+def same_bits(a, b):
+    """Bit by bit, but for which nan it is."""
+    a, b = (np.where(np.isnan(x.astype(np.float32)), np.uint16(0x7FC0), x.view(np.uint16)) for x in (a, b))
+    np.testing.assert_array_equal(a, b)
+
+
+@with_unit
+@slow
+@given(sizes, lengths, sizes, layouts, layouts, threads, st.sampled_from([normal, special]), seeds)
+def test_the_matrix_unit_has_the_bits_of_its_twin(m, k, n, left, right, count, numbers, seed):
+    x, y = laid(numbers(seed, m, k), left), laid(numbers(seed + 1, k, n), right)
+    with with_threads(count):
+        same_bits(native.matmul_by_tiles(x, y, False), native.matmul_by_tiles(x, y, True))
+
+
+@with_unit
+@pytest.mark.parametrize("m,k,n", [(300, 500, 400), (70, 9001, 33), (257, 129, 1033), (1000, 64, 40)])
+@pytest.mark.parametrize("left", ["rows", "columns"])
+@pytest.mark.parametrize("right", ["rows", "columns"])
+def test_the_matrix_unit_in_large_products(m, k, n, left, right):
+    x, y = laid(normal(1, m, k), left), laid(normal(2, k, n), right)
+    twin = native.matmul_by_tiles(x, y, True)
+    for count in (1, 2, 5):
+        with with_threads(count):
+            same_bits(native.matmul_by_tiles(x, y, False), twin)
+
+
+@with_unit
+def test_the_matrix_unit_in_threads_and_forked_processes():
+    x, y = normal(1, 100, 70), normal(2, 70, 90)
+    twin = native.matmul_by_tiles(x, y, True)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for out in pool.map(lambda _: native.matmul_by_tiles(x, y, False), range(16)):
+            same_bits(out, twin)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:  # only what is needed: other threads' locks may be held
+        with os.fdopen(write, "wb") as pipe:
+            pipe.write(native.matmul_by_tiles(x, y, False).tobytes())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        found = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    assert found == twin.tobytes()
+
+
+@with_unit
+@pytest.mark.parametrize("choice", ["off", "0", "on"])
+def test_the_matrix_unit_can_be_switched_off(choice):
+    code = "from framework import _native; print(_native.module.has_matrix_unit())"
+    out = subprocess.run([sys.executable, "-c", code], env={**os.environ, "FRAMEWORK_AMX": choice},
+                         capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == str(choice == "on")
 
 
 @pytest.mark.parametrize("channels", [4, 32])  # by products, and by Winograd's

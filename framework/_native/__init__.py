@@ -2,10 +2,11 @@
 
 The C++ sources are compiled once for each instruction set that is wanted, as modules ``baseline``, ``avx2``
 and ``avx512``; the widest one that the processor has is taken. Without any (no compiler when the package was
-installed) every operation runs its NumPy formula. Two variables change the choice:
+installed) every operation runs its NumPy formula. Three variables change the choice:
 
 FRAMEWORK_NATIVE: "off", or the name of an instruction set; one that cannot be loaded raises.
 FRAMEWORK_NATIVE_PATH: a folder with another build of the modules, e.g. with sanitizers.
+FRAMEWORK_AMX: "off": the matrix unit of x86, where there is one, is left alone.
 """
 
 import importlib

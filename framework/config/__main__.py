@@ -12,6 +12,8 @@ _PACKAGES = ("numpy", "tqdm", "cupy-cuda12x", "cupy-cuda13x", "ml_dtypes", "pill
 def report() -> str:
     """What is active here, one line each."""
     kernels = "none, " + _native.isa if _native.module is None else _native.isa
+    if _native.module is not None and _native.module.has_matrix_unit():
+        kernels += " and AMX"
     lines = [("framework", _version("framework") or "from a checkout"),
              ("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
              ("native kernels", kernels), ("threads", str(framework.get_num_threads()))]

@@ -294,7 +294,7 @@ def call_directly(module):
     with contextlib.suppress(ImportError):
         from ml_dtypes import bfloat16
 
-        module.matmul_by_tiles(numbers(20, 34).astype(bfloat16), numbers(34, 18).astype(bfloat16))
+        module.matmul_by_tiles(numbers(20, 34).astype(bfloat16), numbers(34, 18).astype(bfloat16), True)
 
 
 # -- changing them --------------------------------------------------------------------------------

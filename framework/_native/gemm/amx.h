@@ -3,9 +3,11 @@
 //
 // `dot<C, A, B>`: C[i, j] += the sum over p < 32 of A[i, p] * B[p, j], with C of 16 x 16 float32, A of 16 rows of 32
 // bfloat16, and B of 16 rows of 16 pairs: row q holds the numbers of steps 2q and 2q + 1, side by side for each column.
-// Even and odd steps are summed apart, one after the other, then together, then into C; denormal numbers are 0.
+// Even and odd steps are summed apart, one after the other, then together, then into C; denormal numbers are 0, and a
+// product is rounded only as part of its sum.
 #pragma once
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -44,8 +46,8 @@ class Twin {
                 float even = 0, odd = 0;
                 for (int q = 0; q < ROWS; ++q) {
                     const uint32_t a = tile[A][i][q], b = tile[B][q][j];
-                    even = flushed(even + flushed(low(a)) * flushed(low(b)));  // the product is exact
-                    odd = flushed(odd + flushed(high(a)) * flushed(high(b)));
+                    even = flushed(std::fma(flushed(low(a)), flushed(low(b)), even));
+                    odd = flushed(std::fma(flushed(high(a)), flushed(high(b)), odd));
                 }
                 const float sum = flushed(flushed(bits<float>(tile[C][i][j])) + flushed(even + odd));
                 tile[C][i][j] = bits<uint32_t>(sum);
@@ -68,11 +70,11 @@ class Twin {
 #if FW_AMX
 
 // Whether there is one, the system keeps its registers, and lets this process use it (which has to be asked for).
-// Only where FRAMEWORK_AMX=on asks for it: no machine that has one has run this yet.
+// What is granted holds for all threads, and for processes forked from this one. FRAMEWORK_AMX=off does without.
 inline bool available() {
     static const bool has = [] {
         const char* wanted = std::getenv("FRAMEWORK_AMX");
-        if (!wanted || std::strcmp(wanted, "on") != 0) return false;
+        if (wanted && (std::strcmp(wanted, "off") == 0 || std::strcmp(wanted, "0") == 0)) return false;
         unsigned a = 0, b = 0, c = 0, d = 0;
         if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return false;  // xgetbv
         unsigned kept, rest;

@@ -46,19 +46,21 @@ nb::object linear_then(Array x, Array w, nb::object b, bool relu) {
 nb::object linear(Array x, Array w, nb::object b) { return linear_then(x, w, std::move(b), false); }
 nb::object linear_relu(Array x, Array w, nb::object b) { return linear_then(x, w, std::move(b), true); }
 
-// The product of two matrices of bfloat16 by the twin of the matrix unit, for tests.
-nb::object matmul_by_tiles(Array x, Array y) {
+// The product of two matrices of bfloat16 by the tiles of the matrix unit, or by its twin if `plain`, for tests.
+nb::object matmul_by_tiles(Array x, Array y, bool plain) {
+    if (!plain && !amx::available()) return not_implemented();
     if (!is_bf16(x) || !is_bf16(y) || x.ndim() != 2 || y.ndim() != 2 || x.shape(1) != y.shape(0)) return not_implemented();
     const npy_intp shape[] = {x.shape(0), y.shape(1)};
     NewArray out = new_array(2, shape, x.type());
     constexpr int64_t bytes = sizeof(Bf16);
     gemm_by_tiles({x.shape(0), y.shape(1), x.shape(1), x.data<Bf16>(), x.stride(0) / bytes, x.stride(1) / bytes,
-                   y.data<Bf16>(), y.stride(0) / bytes, y.stride(1) / bytes, out.data<Bf16>(), y.shape(1)}, {}, true);
+                   y.data<Bf16>(), y.stride(0) / bytes, y.stride(1) / bytes, out.data<Bf16>(), y.shape(1)}, {}, plain);
     return give(out);
 }
 
 FW_BIND(m) {
-    m.def("matmul_by_tiles", &matmul_by_tiles, nb::arg("x"), nb::arg("y"));
+    m.def("matmul_by_tiles", &matmul_by_tiles, nb::arg("x"), nb::arg("y"), nb::arg("plain"));
+    m.def("has_matrix_unit", &amx::available);
     m.def("matmul", &matmul, nb::arg("x"), nb::arg("y"));
     m.def("linear", &linear, nb::arg("x"), nb::arg("w"), nb::arg("b").none());
     m.def("linear_relu", &linear_relu, nb::arg("x"), nb::arg("w"), nb::arg("b").none());
