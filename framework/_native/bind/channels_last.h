@@ -40,6 +40,34 @@ inline NewArray new_channels_last(int ndim, const npy_intp* shape, int type) {
     return NewArray(view);
 }
 
+// An array in that order, of at least four dimensions: itself, or a copy that goes with this.
+struct InChannels {
+    nb::object owner;
+    Array a;
+    explicit InChannels(const Array& given) : a(given) {
+        const bool alike = given.contiguous() && (given.shape(1) == 1 || given.shape(0) * given.shape(1) == given.size());
+        if (!alike && !channels_last(given)) turn(given);
+    }
+    template <class T> const T* data() const { return a.data<T>(); }
+
+  private:
+    void turn(const Array& given) {
+        npy_intp order[5];
+        int axes[5];
+        channels_last_order(given.ndim(), axes);
+        std::copy(axes, axes + given.ndim(), order);
+        PyArray_Dims dims{order, given.ndim()};
+        nb::object turned = nb::steal(PyArray_Transpose(given.p, &dims));
+        if (!turned.is_valid()) throw nb::python_error();
+        NewArray made = new_channels_last(given.ndim(), given.shape(), given.type());
+        Array source;
+        source.p = reinterpret_cast<PyArrayObject*>(turned.ptr());
+        Release release(given.size() * int64_t(PyArray_ITEMSIZE(given.p)));
+        moving::copy_array(source, made.data<char>());
+        a = made, owner = give(made);
+    }
+};
+
 inline NewArray new_images(int ndim, const npy_intp* shape, int type, bool last) {
     return last ? new_channels_last(ndim, shape, type) : new_array(ndim, shape, type);
 }

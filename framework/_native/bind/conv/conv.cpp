@@ -1,6 +1,10 @@
 // Convolutions of NumPy arrays and their gradients; that of the images is also the transposed convolution.
+#include <optional>
+
 #include "bind/images.h"
+#include "conv/conv_depthwise.h"
 #include "conv/conv_forward.h"
+#include "conv/conv_last.h"
 #include "conv/conv_transposed.h"
 #include "conv/conv_weight.h"
 #include "conv/conv_winograd.h"
@@ -35,6 +39,20 @@ struct GivenEnding {
     }
 };
 
+// Whether kernels of channels side by side do for these images, one of which or the kernels lie so.
+bool by_channels(const ConvShape& s, const Array& a, const Array& b) {
+    return a.is<float>() && a.ndim() == 4 && (channels_last(a) || channels_last(b)) && (depthwise_suits(s) || last_suits(s));
+}
+
+// Kernels as they lie, or in rows.
+struct KernelTaps {
+    InRows rows;
+    TapKernels at;
+    KernelTaps(const ConvShape& s, const Array& w)
+        : rows(w, !channels_last(w)),
+          at(channels_last(w) ? kernels_of_channels(s, w.data<float>()) : kernels_in_rows(s, rows.data<float>())) {}
+};
+
 nb::object conv_then(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes& padding,
                      const Sizes& dilation, int64_t groups, nb::handle norm, bool relu) {
     Array bias;
@@ -47,9 +65,23 @@ nb::object conv_then(Array x, Array w, nb::handle b, const Sizes& stride, const 
         return not_implemented();
     GivenEnding ending;
     if (!ending.take(norm, relu, x.type(), s.rows)) return not_implemented();
-    InRows x_rows(x), w_rows(w), b_rows(bias.usable() ? bias : w_rows.a);
     Sizes shape = {s.n, s.rows};
     for (size_t i = 0; i < stride.size(); ++i) shape.push_back(s.axis[conv_dims - stride.size() + i].out);
+    if (by_channels(s, x, w)) {
+        const InChannels images(x);
+        const KernelTaps kernels(s, w);
+        std::optional<InRows> b_rows;
+        if (bias.usable()) b_rows.emplace(bias);
+        NewArray y = new_channels_last(4, shape.data(), NPY_FLOAT);
+        std::vector<float> room;
+        const Epilogue<float> end = ending.of<float>().epilogue(b_rows ? b_rows->data<float>() : nullptr, s.rows, room);
+        {
+            Release release(s.flops());
+            (depthwise_suits(s) ? depthwise_last : last_forward)(s, images.data<float>(), kernels.at, end, y.data<float>());
+        }
+        return give(y);
+    }
+    InRows x_rows(x), w_rows(w), b_rows(bias.usable() ? bias : w_rows.a);
     const bool last = channels_last(x) || channels_last(w);
     NewArray y = new_array(int(shape.size()), shape.data(), x.type());
     by_float(x, [&](auto number) {
@@ -74,6 +106,16 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
         !conv_shape(s, x_shape, sizes(w), stride, padding, dilation, groups) ||
         !is_output(s, y, stride.size()))
         return not_implemented();
+    if (by_channels(s, y, w)) {
+        const InChannels images(y);
+        const KernelTaps kernels(s, w);
+        NewArray x = new_channels_last(4, x_shape.data(), NPY_FLOAT);
+        {
+            Release release(s.flops());
+            (depthwise_suits(s) ? depthwise_last_input : last_input)(s, images.data<float>(), kernels.at, x.data<float>());
+        }
+        return give(x);
+    }
     InRows y_rows(y), w_rows(w);
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
     {
@@ -93,6 +135,16 @@ nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes&
         !conv_shape(s, sizes(x), w_shape, stride, padding, dilation, groups) ||
         !is_output(s, y, stride.size()))
         return not_implemented();
+    if (by_channels(s, x, y)) {
+        const InChannels images(x), results(y);
+        NewArray w = new_channels_last(4, w_shape.data(), NPY_FLOAT);
+        {
+            Release release(s.flops());
+            (depthwise_suits(s) ? depthwise_last_weights : last_weights)(s, images.data<float>(), results.data<float>(),
+                                                                         w.data<float>());
+        }
+        return give(w);
+    }
     InRows x_rows(x), y_rows(y);
     NewArray w = new_array(int(w_shape.size()), w_shape.data(), x.type());
     {

@@ -1,0 +1,29 @@
+// Convolutions of float images whose channels lie side by side (n, high, wide, c in memory), and their gradients, as they
+// lie: vectors are of channels, and nothing is turned. Of two dimensions; others go by rows.
+#pragma once
+
+#include "conv/conv_shape.h"
+
+namespace fw::windows {
+
+// Where a kernel's numbers lie: tap t of row i and channel c at data[i * row + c * channel + t * tap].
+struct TapKernels {
+    const float* data;
+    int64_t row, channel, tap;
+};
+inline TapKernels kernels_in_rows(const ConvShape& s, const float* w) { return {w, s.k(), s.taps(), 1}; }
+inline TapKernels kernels_of_channels(const ConvShape& s, const float* w) { return {w, s.k(), 1, s.group_channels()}; }
+
+bool last_suits(const ConvShape& s);
+
+// All run on the pool; they are called without Python's lock.
+void last_forward(const ConvShape& s, const float* x, const TapKernels& w, const Epilogue<float>& end, float* y);
+void last_input(const ConvShape& s, const float* y, const TapKernels& w, float* x);
+void last_weights(const ConvShape& s, const float* x, const float* y, float* w);  // w: row by row, tap by tap
+
+// Every channel with a kernel of its own, where `depthwise_suits`.
+void depthwise_last(const ConvShape& s, const float* x, const TapKernels& w, const Epilogue<float>& end, float* y);
+void depthwise_last_input(const ConvShape& s, const float* y, const TapKernels& w, float* x);
+void depthwise_last_weights(const ConvShape& s, const float* x, const float* y, float* w);
+
+}  // namespace fw::windows
