@@ -2,28 +2,16 @@
 // of some neighbouring pixels and two vectors of rows. A window is some stretches of numbers, one for each line of the kernel.
 #include "conv/conv_last.h"
 
+#include "conv/conv_depthwise.h"
 #include "conv/conv_frame.h"
+#include "conv/conv_last_tile.h"
+#include "conv/conv_winograd.h"
 #include "gemm/gemm_kernel.h"
 
 namespace fw::windows {
 namespace {
 
 using VF = Vec<float>;
-constexpr int64_t row_lanes = lanes<float>, row_block = 2 * row_lanes;
-
-// y[i * y_pixel + j] = start[j] + sum over stretches and p < run of x[offset + i * pixel + p] * w[., j]
-struct LastTile {
-    const float* x;
-    int64_t pixel;
-    const int64_t* offset;
-    int64_t stretches, run;
-    const float* w;      // steps follow each other, rows side by side
-    float* y;
-    int64_t y_pixel, cols;
-    const float* start;  // a number for each row, or null for 0
-    const Epilogue<float>* end;  // of rows from `end_row` on; or null
-    int64_t end_row;
-};
 
 template <int P, int V> void last_tile(const LastTile& t) {
     VF sum[P][V];
@@ -75,6 +63,19 @@ template <int... I> constexpr auto last_tile_table(std::integer_sequence<int, I.
 }
 constexpr auto last_tiles = last_tile_table(std::make_integer_sequence<int, 2 * tile_rows>{});
 
+}  // namespace
+
+void run_last_tiles(LastTile t, int64_t pixels) {
+    const int wide = t.cols > row_lanes ? 1 : 0;
+    for (int64_t left = (pixels + tile_rows - 1) / tile_rows, now; left > 0; --left, pixels -= now) {
+        now = pixels / left;
+        last_tiles.at[now - 1][wide](t);
+        t.x += now * t.pixel, t.y += now * t.y_pixel;
+    }
+}
+
+namespace {
+
 // Windows that lie evenly in a frame, and where their sums go.
 struct LastProduct {
     int64_t lines = 0, length = 0;          // of windows, in an image
@@ -107,7 +108,6 @@ struct LastProduct {
 
     // Lines [first, last) of an image; `frame` is where the frame's line 0 would be.
     void run(const Frame& f, const float* frame, float* to, int64_t first, int64_t last) const {
-        const int64_t parts = (length + tile_rows - 1) / tile_rows;
         LastTile t{};
         t.pixel = pixel_step * f.channels, t.offset = taps.offset.data();
         t.stretches = int64_t(taps.offset.size()), t.run = taps.run, t.y_pixel = to_pixel;
@@ -117,30 +117,12 @@ struct LastProduct {
                 t.cols = std::min(row_block, rows - row), t.end_row = g * rows + row;
                 t.w = packed + (g * group_columns() + row) * k();
                 t.start = end.bias ? end.bias + t.end_row : nullptr;
-                const int wide = t.cols > row_lanes ? 1 : 0;
                 for (int64_t line = first; line < last; ++line) {
-                    const float* x = frame + line * line_step * f.pitch() + g * channels;
-                    float* y = to + to_start + line * to_line + t.end_row;
-                    for (int64_t part = 0, at = 0, now; part < parts; ++part, at += now) {
-                        now = (length - at) / (parts - part);
-                        t.x = x + at * t.pixel, t.y = y + at * to_pixel;
-                        last_tiles.at[now - 1][wide](t);
-                    }
+                    t.x = frame + line * line_step * f.pitch() + g * channels;
+                    t.y = to + to_start + line * to_line + t.end_row;
+                    run_last_tiles(t, length);
                 }
             }
-    }
-};
-
-// Numbers for each row that are read in whole vectors.
-struct PaddedEnd {
-    std::vector<float> room;
-    Epilogue<float> end;
-    PaddedEnd(const Epilogue<float>& given, int64_t rows) : room(size_t(3 * (rows + row_block))), end(given) {
-        float* to = room.data();
-        for (const float** part : {&end.bias, &end.scale, &end.shift}) {
-            if (*part) *part = std::copy(*part, *part + rows, to) - rows;
-            to += rows + row_block;
-        }
     }
 };
 
@@ -211,14 +193,25 @@ struct LastClasses {
 
 }  // namespace
 
+PaddedEnd::PaddedEnd(const Epilogue<float>& given, int64_t rows) : room(size_t(3 * (rows + row_block))), end(given) {
+    float* to = room.data();
+    for (const float** part : {&end.bias, &end.scale, &end.shift}) {
+        if (*part) *part = std::copy(*part, *part + rows, to) - rows;
+        to += rows + row_block;
+    }
+}
+
 bool last_suits(const ConvShape& s) {
     constexpr int64_t least = 8;  // channels of a group: else vectors of channels would be empty
     const ConvAxis& depth = s.axis[0];
     if (depth.in != 1 || depth.kernel != 1 || depth.padding != 0) return false;
+    if (depthwise_suits(s)) return true;
     return s.groups == 1 ? s.rows >= least : s.group_rows() >= least && s.group_channels() >= least;
 }
 
 void last_forward(const ConvShape& s, const float* x, const TapKernels& w, const Epilogue<float>& end, float* y) {
+    if (depthwise_suits(s)) return depthwise_last(s, x, w, end, y);
+    if (winograd_suits(s, 32)) return winograd_last(s, x, w, false, end, y);
     const ConvAxis &h = s.axis[1], &v = s.axis[2];
     const Frame frame = input_frame(s);
     LastProduct p;
@@ -245,6 +238,8 @@ void last_forward(const ConvShape& s, const float* x, const TapKernels& w, const
 }
 
 void last_input(const ConvShape& s, const float* y, const TapKernels& w, float* x) {
+    if (depthwise_suits(s)) return depthwise_last_input(s, y, w, x);
+    if (winograd_suits(s, 8)) return winograd_last(gradient_shape(s), y, {w.data, w.channel, w.row, w.tap}, true, {}, x);
     const ConvAxis &h = s.axis[1], &v = s.axis[2];
     const LastClasses classes(s);
     Frame frame{h.out, v.out, s.rows};

@@ -21,9 +21,18 @@ void last_forward(const ConvShape& s, const float* x, const TapKernels& w, const
 void last_input(const ConvShape& s, const float* y, const TapKernels& w, float* x);
 void last_weights(const ConvShape& s, const float* x, const float* y, float* w);  // w: row by row, tap by tap
 
-// Every channel with a kernel of its own, where `depthwise_suits`.
+// The ways that these choose where they suit: by minimal filtering, and of every channel with a kernel of its own.
+void winograd_last(const ConvShape& s, const float* x, const TapKernels& w, bool turned, const Epilogue<float>& end, float* y);
+void winograd_last_weights(const ConvShape& s, const float* x, const float* y, float* w);
 void depthwise_last(const ConvShape& s, const float* x, const TapKernels& w, const Epilogue<float>& end, float* y);
 void depthwise_last_input(const ConvShape& s, const float* y, const TapKernels& w, float* x);
 void depthwise_last_weights(const ConvShape& s, const float* x, const float* y, float* w);
+
+// What an epilogue has for each row, with room to read whole vectors.
+struct PaddedEnd {
+    std::vector<float> room;
+    Epilogue<float> end;
+    PaddedEnd(const Epilogue<float>& given, int64_t rows);
+};
 
 }  // namespace fw::windows

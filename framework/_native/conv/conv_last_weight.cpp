@@ -1,30 +1,16 @@
 // The gradient of the kernels: w[row, tap, channel] = sum over pixels of y[pixel, row] * window[pixel, tap, channel], in
 // tiles of some rows and two vectors of what a stretch of the windows holds. Both factors are read as they lie.
+#include "conv/conv_depthwise.h"
 #include "conv/conv_frame.h"
 #include "conv/conv_last.h"
+#include "conv/conv_last_tile.h"
+#include "conv/conv_winograd.h"
 #include "gemm/gemm_kernel.h"
 
 namespace fw::windows {
 namespace {
 
 using VW = Vec<float>;
-constexpr int64_t wide_lanes = lanes<float>, wide_block = 2 * wide_lanes;
-
-// Some lines of one image: where their windows begin, and what is multiplied with them.
-struct Lines {
-    const float *x, *y;
-    int64_t count;
-};
-
-// c[i * c_row + j] += sum over all pixels of y[i] * x[j]
-struct SumTile {
-    const Lines *lines, *stop;
-    int64_t x_at, y_at;  // in each window, in each pixel
-    int64_t x_line, y_line, x_pixel, y_pixel, length;
-    int64_t cols;
-    float* c;
-    int64_t c_row;
-};
 
 template <int R, int V> void sum_tile(const SumTile& t) {
     VW sum[R][V];
@@ -32,14 +18,14 @@ template <int R, int V> void sum_tile(const SumTile& t) {
     for (int i = 0; i < R; ++i)
 #pragma GCC unroll 2
         for (int j = 0; j < V; ++j) sum[i][j] = VW{};
-    const int64_t x_pixel = t.x_pixel, y_pixel = t.y_pixel, rest = t.cols - (V - 1) * wide_lanes;
+    const int64_t x_pixel = t.x_pixel, y_pixel = t.y_pixel, rest = t.cols - (V - 1) * row_lanes;
     for (const Lines* some = t.lines; some != t.stop; ++some)
         for (int64_t line = 0; line < some->count; ++line) {
             const float *x = some->x + line * t.x_line + t.x_at, *y = some->y + line * t.y_line + t.y_at;
             for (const float* end = y + t.length * y_pixel; y != end; x += x_pixel, y += y_pixel) {
                 VW v[V];
                 if (V > 1) v[0] = load(x);
-                v[V - 1] = load_first(x + (V - 1) * wide_lanes, rest);
+                v[V - 1] = load_first(x + (V - 1) * row_lanes, rest);
 #pragma GCC unroll 14
                 for (int i = 0; i < R; ++i) {
                     const VW g = splat(y[i]);
@@ -52,7 +38,7 @@ template <int R, int V> void sum_tile(const SumTile& t) {
     for (int i = 0; i < R; ++i)
 #pragma GCC unroll 2
         for (int j = 0; j < V; ++j) {
-            float* c = t.c + i * t.c_row + j * wide_lanes;
+            float* c = t.c + i * t.c_row + j * row_lanes;
             store(c, load(c) + sum[i][j]);
         }
 }
@@ -64,6 +50,12 @@ template <int... I> constexpr auto sum_tile_table(std::integer_sequence<int, I..
 }
 constexpr auto sum_tiles = sum_tile_table(std::make_integer_sequence<int, 2 * tile_rows>{});
 
+}  // namespace
+
+void run_sum_tile(const SumTile& t) { sum_tiles.at[t.rows - 1][t.cols > row_lanes ? 1 : 0](t); }
+
+namespace {
+
 // The sums of all tiles, of images some lines at a time. Few tiles share out the lines too, in parts that depend on the
 // shape alone and are put together in order.
 struct LastWeights {
@@ -73,8 +65,8 @@ struct LastWeights {
     const Frame frame = input_frame(s);
     const Taps taps = window_taps(s, frame);
     const int64_t rows = s.group_rows(), stretches = int64_t(taps.offset.size());
-    const int64_t columns = (taps.run + wide_lanes - 1) / wide_lanes * wide_lanes;
-    const int64_t blocks = (taps.run + wide_block - 1) / wide_block, heights = (rows + tile_rows - 1) / tile_rows;
+    const int64_t columns = (taps.run + row_lanes - 1) / row_lanes * row_lanes;
+    const int64_t blocks = (taps.run + row_block - 1) / row_block, heights = (rows + tile_rows - 1) / tile_rows;
     const int64_t tiles = s.groups * stretches * blocks * heights;
     int64_t band, bands, units, parts;  // lines at once of an image, so many bands; bands at once; see above
 
@@ -115,18 +107,18 @@ struct LastWeights {
             for (int64_t i = begin; i < end; ++i) {
                 const int64_t part = i / tiles, height = i % heights, block = i / heights % blocks;
                 const int64_t stretch = i / heights / blocks % stretches, group = i / heights / blocks / stretches % s.groups;
-                const int64_t row = height * rows / heights, some = (height + 1) * rows / heights - row;
+                const int64_t row = height * rows / heights;
                 SumTile t{};
                 t.lines = lines.data() + std::min(part * part_lines, count);
                 t.stop = lines.data() + std::min((part + 1) * part_lines, count);
-                t.x_at = taps.offset[size_t(stretch)] + group * s.group_channels() + block * wide_block;
+                t.x_at = taps.offset[size_t(stretch)] + group * s.group_channels() + block * row_block;
                 t.y_at = group * rows + row;
                 t.x_line = s.axis[1].stride * frame.pitch(), t.y_line = s.axis[2].out * s.rows;
                 t.x_pixel = s.axis[2].stride * s.channels, t.y_pixel = s.rows, t.length = s.axis[2].out;
-                t.cols = std::min(wide_block, taps.run - block * wide_block);
+                t.rows = (height + 1) * rows / heights - row, t.cols = std::min(row_block, taps.run - block * row_block);
                 t.c_row = stretches * columns;
-                t.c = sums + part * sum_size() + (group * rows + row) * t.c_row + stretch * columns + block * wide_block;
-                sum_tiles.at[some - 1][t.cols > wide_lanes ? 1 : 0](t);
+                t.c = sums + part * sum_size() + (group * rows + row) * t.c_row + stretch * columns + block * row_block;
+                run_sum_tile(t);
             }
         });
     }
@@ -144,6 +136,8 @@ struct LastWeights {
 }  // namespace
 
 void last_weights(const ConvShape& s, const float* x, const float* y, float* w) {
+    if (depthwise_suits(s)) return depthwise_last_weights(s, x, y, w);
+    if (winograd_suits(s, 8)) return winograd_last_weights(s, x, y, w);
     const LastWeights all(s);
     Buffer<float> sums(all.parts * all.sum_size()), room(all.framed());
     std::fill(sums.data, sums.data + all.parts * all.sum_size(), 0.0f);

@@ -2,7 +2,6 @@
 #include <optional>
 
 #include "bind/images.h"
-#include "conv/conv_depthwise.h"
 #include "conv/conv_forward.h"
 #include "conv/conv_last.h"
 #include "conv/conv_transposed.h"
@@ -41,7 +40,7 @@ struct GivenEnding {
 
 // Whether kernels of channels side by side do for these images, one of which or the kernels lie so.
 bool by_channels(const ConvShape& s, const Array& a, const Array& b) {
-    return a.is<float>() && a.ndim() == 4 && (channels_last(a) || channels_last(b)) && (depthwise_suits(s) || last_suits(s));
+    return a.is<float>() && a.ndim() == 4 && (channels_last(a) || channels_last(b)) && last_suits(s);
 }
 
 // Kernels as they lie, or in rows.
@@ -77,7 +76,7 @@ nb::object conv_then(Array x, Array w, nb::handle b, const Sizes& stride, const 
         const Epilogue<float> end = ending.of<float>().epilogue(b_rows ? b_rows->data<float>() : nullptr, s.rows, room);
         {
             Release release(s.flops());
-            (depthwise_suits(s) ? depthwise_last : last_forward)(s, images.data<float>(), kernels.at, end, y.data<float>());
+            last_forward(s, images.data<float>(), kernels.at, end, y.data<float>());
         }
         return give(y);
     }
@@ -112,7 +111,7 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
         NewArray x = new_channels_last(4, x_shape.data(), NPY_FLOAT);
         {
             Release release(s.flops());
-            (depthwise_suits(s) ? depthwise_last_input : last_input)(s, images.data<float>(), kernels.at, x.data<float>());
+            last_input(s, images.data<float>(), kernels.at, x.data<float>());
         }
         return give(x);
     }
@@ -140,8 +139,7 @@ nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes&
         NewArray w = new_channels_last(4, w_shape.data(), NPY_FLOAT);
         {
             Release release(s.flops());
-            (depthwise_suits(s) ? depthwise_last_weights : last_weights)(s, images.data<float>(), results.data<float>(),
-                                                                         w.data<float>());
+            last_weights(s, images.data<float>(), results.data<float>(), w.data<float>());
         }
         return give(w);
     }
