@@ -266,8 +266,7 @@ def test_images_with_channels_last():
     x, w, y = (draw.standard_normal(shape).astype(np.float32) for shape in (
         (2, 16, 9, 11), (24, 16, 3, 3), (2, 24, 9, 11)))
 
-    def last(a):
-        return np.ascontiguousarray(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    last = channels_last
     for op, first, second, more in ((conv.conv, x, w, {}), (conv.conv_input_grad, y, w, {"x_shape": x.shape}),
                                     (conv.conv_weight_grad, x, y, {"w_shape": w.shape})):
         bias = (None,) if op is conv.conv else ()
@@ -276,6 +275,78 @@ def test_images_with_channels_last():
             for found in (native(op, a, b, *bias, **more, **SQUARE), op.plain(a, b, *bias, **more, **SQUARE)):
                 assert found.transpose(0, 2, 3, 1).flags.c_contiguous
                 np.testing.assert_allclose(found, wanted, atol=1e-4 * np.abs(wanted).max())
+
+
+def channels_last(a):
+    return np.ascontiguousarray(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+
+
+@st.composite
+def convolutions_of_channels(draw):
+    """(x shape, w shape, settings) of images of two sizes: dense, in groups and of one channel each."""
+    several = st.integers(1, 3)
+    depthwise = draw(st.booleans())
+    kernel = [draw(st.sampled_from([3, 5, 7]))] * 2 if depthwise else [draw(st.integers(1, 5)), draw(several)]
+    stride = [draw(st.integers(1, 2))] * 2 if depthwise else [draw(several) for _ in range(2)]
+    dilation = [1, 1] if depthwise else [draw(st.sampled_from([1, 1, 2])) for _ in range(2)]
+    groups = 1 if depthwise else draw(st.sampled_from([1, 1, 2]))
+    channels = draw(st.sampled_from([1, 2, 3, 8, 16, 17, 33])) * groups
+    rows = channels if depthwise else draw(st.sampled_from([3, 8, 16, 17, 31, 50])) * groups
+    groups = channels if depthwise else groups
+    padding = [draw(st.integers(0, k + (0 if depthwise else 1))) for k in kernel]
+    size = [draw(st.sampled_from([1, 2, 5, 8, 14, 15, 29])) for _ in range(2)]
+    assume(all(s + 2 * p > d * (k - 1) for s, p, d, k in zip(size, padding, dilation, kernel)))
+    how = {"stride": tuple(stride), "padding": tuple(padding), "dilation": tuple(dilation), "groups": groups}
+    return (draw(several), channels, *size), (rows, channels // groups, *kernel), how
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=convolutions_of_channels(), seed=seeds)
+def test_convolutions_of_channels_last(case, seed):
+    """As they lie in memory, or their kernels alone, forward and both gradients."""
+    (x_shape, w_shape, how), random = case, np.random.default_rng(seed)
+    x, w = (random.standard_normal(shape).astype(np.float32) for shape in (x_shape, w_shape))
+    b = random.standard_normal(w_shape[0]).astype(np.float32)
+    y = random.standard_normal(conv.conv.plain(x, w, None, **how).shape).astype(np.float32)
+    wanted = [conv.conv.plain(x, w, b, **how), conv.conv_input_grad.plain(y, w, x_shape=x_shape, **how),
+              conv.conv_weight_grad.plain(x, y, w_shape=w_shape, **how)]
+    for x_laid, w_laid, y_laid in ((channels_last(x), w, channels_last(y)), (x, channels_last(w), y),
+                                   (channels_last(x), channels_last(w), channels_last(y))):
+        found = [native(conv.conv, x_laid, w_laid, b, **how),
+                 native(conv.conv_input_grad, y_laid, w_laid, x_shape=x_shape, **how),
+                 native(conv.conv_weight_grad, x_laid, y_laid, w_shape=w_shape, **how)]
+        for got, plain in zip(found, wanted):
+            assert got.shape == plain.shape
+            np.testing.assert_allclose(got, plain, rtol=0, atol=1e-5 * np.abs(plain).max())
+
+
+@pytest.mark.parametrize(("x", "rows"), [((8, 64, 15, 28), 64), ((5, 16, 14, 14), 33), ((3, 37, 33, 21), 48)])
+def test_minimal_filtering_of_channels_last_loses_no_digits(x, rows):
+    random = np.random.default_rng(0)
+    x, w = random.standard_normal(x), random.standard_normal((rows, x[1], 3, 3))
+    y = conv.conv.plain(x, w, None, **SQUARE)
+    single = [channels_last(a.astype(np.float32)) for a in (x, w, y)]
+    for op, at, more in ((conv.conv, (0, 1, None), {}), (conv.conv_input_grad, (2, 1), {"x_shape": x.shape}),
+                         (conv.conv_weight_grad, (0, 2), {"w_shape": w.shape})):
+        exact = op.plain(*(None if i is None else (x, w, y)[i] for i in at), **more, **SQUARE)
+        found = native(op, *(None if i is None else single[i] for i in at), **more, **SQUARE)
+        assert np.abs(found - exact).max() < 1e-6 * np.abs(exact).max()
+
+
+def test_the_same_numbers_of_channels_last_whatever_the_threads(each_threads):
+    random = np.random.default_rng(3)
+    for rows, channels, stride in ((24, 16, 1), (24, 16, 2), (40, 7, 2)):
+        how = {**SQUARE, "stride": (stride, stride)}
+        x, w = (channels_last(random.standard_normal(shape, np.float32)) for shape in (
+            (5, channels, 20, 21), (rows, channels, 3, 3)))
+        found = []
+        for threads in (1, 2, 3):
+            fw.set_num_threads(threads)
+            y = module.conv(x, w, None, **how)
+            found.append((y, module.conv_input_grad(y, w, x_shape=x.shape, **how),
+                          module.conv_weight_grad(x, y, w_shape=w.shape, **how)))
+        for one, two, three in zip(*found):
+            assert (one == two).all() and (one == three).all()
 
 
 def test_the_same_numbers_every_time(each_threads):
