@@ -2,6 +2,7 @@
 
 #include "conv/conv_chunks.h"
 #include "conv/conv_depthwise.h"
+#include "conv/conv_last.h"
 #include "conv/conv_pixels.h"
 #include "conv/conv_winograd.h"
 
@@ -98,6 +99,7 @@ template <class T> Convolution<T>::Convolution(const ConvShape& shape, Calls cal
         const bool few = winograd_of_few(s, 32);
         if (few || winograd_suits(s, 32)) way = Way::winograd;
         else if (depthwise_suits(s)) way = Way::depthwise;
+        else if (!calls.in_parts && !calls.squares && turned_suits(s)) way = Way::turned;
     }
     if (way == Way::product) product.reset(new Product(s, calls));
     squares = product && product->of.squares;
@@ -111,19 +113,22 @@ template <class T> bool Convolution<T>::pools() const { return squares; }
 
 template <class T> int64_t Convolution<T>::packed_numbers() const {
     if (way == Way::winograd) return winograd_packed(s);
+    if (way == Way::turned) return turned_packed(s);
     return way == Way::product && product->of.packed_a ? s.rows * s.k() : 0;
 }
 
 template <class T> std::vector<int64_t> Convolution<T>::packed_form() const {
     int64_t tile_rows = product ? product->of.tile_rows : 0;
     if constexpr (sizeof(T) == 4)
-        if (way == Way::winograd) tile_rows = winograd_rows(s, squares);
+        tile_rows = way == Way::winograd ? winograd_rows(s, squares) : way == Way::turned ? s.channels : tile_rows;
     return {int64_t(way), int64_t(sizeof(T)), s.rows, s.groups, s.k(), tile_rows};
 }
 
 template <class T> void Convolution<T>::pack(const T* w, T* to) const {
-    if constexpr (sizeof(T) == 4)
+    if constexpr (sizeof(T) == 4) {
         if (way == Way::winograd) return winograd_pack(s, kernels_of(s, w), to, squares);
+        if (way == Way::turned) return turned_pack(s, w, to);
+    }
     const int64_t k = s.k(), rows = s.group_rows();
     pack_weights(to, s.groups, rows, k, product->of.tile_rows, k,
                  [=](int64_t g, int64_t p) { return w + g * rows * k + p; });
@@ -133,6 +138,7 @@ template <class T> void Convolution<T>::run(const T* x, const T* w, const Epilog
     if constexpr (sizeof(T) == 4) {
         if (way == Way::winograd) return winograd(s, x, w, end, y, squares);
         if (way == Way::depthwise) return depthwise(s, x, w, end, y);
+        if (way == Way::turned) return turned_forward(s, x, w, end, y);
     }
     product->run(x, w, end, y);
 }

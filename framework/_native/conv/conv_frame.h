@@ -1,4 +1,4 @@
-// Images with channels last as windows read them: with zeros around, some lines at a time, or in place.
+// Images as windows with their channels side by side read them: with zeros around, some lines at a time, or in place.
 #pragma once
 
 #include "conv/conv_shape.h"
@@ -10,8 +10,9 @@ struct Frame {
     int64_t high, wide, channels;
     int64_t before_high = 0, before_wide = 0;
     int64_t extent_high = 1, extent_wide = 1;  // places that windows read
+    bool planes = false;                       // each channel is a plane of its own in memory
 
-    bool copied() const { return before_high > 0 || before_wide > 0 || extent_high > high || extent_wide > wide; }
+    bool copied() const { return planes || before_high > 0 || before_wide > 0 || extent_high > high || extent_wide > wide; }
     int64_t image() const { return high * wide * channels; }
     int64_t pitch() const { return (copied() ? extent_wide : wide) * channels; }  // numbers from line to line
 
@@ -25,8 +26,28 @@ struct Frame {
                 continue;
             }
             std::fill_n(to, left, 0.0f);
-            std::copy_n(from + line * wide * channels, inside, to + left);
+            if (planes) turn(to + left, from + line * wide, inside / channels);
+            else std::copy_n(from + line * wide * channels, inside, to + left);
             std::fill(to + left + inside, to + all, 0.0f);
+        }
+    }
+
+  private:
+    // Channel by channel the first `count` pixels of a line.
+    void turn(float* to, const float* from, int64_t count) const {
+        constexpr int64_t n = lanes<float>;
+        const int64_t plane = high * wide;
+        for (int64_t c = 0; c < channels; c += n) {
+            const int64_t some = std::min(n, channels - c);
+            for (int64_t p = 0; p < count; p += n) {
+                const int64_t now = std::min(n, count - p);
+                Vec<float> v[lanes<float>];
+#pragma GCC unroll 16
+                for (int i = 0; i < n; ++i) v[i] = i < some ? load_first(from + (c + i) * plane + p, now) : Vec<float>{};
+                transpose<float>(v);
+                float* target = to + p * channels + c;
+                for (int64_t i = 0; i < now; ++i, target += channels) store_first(target, v[i], some);
+            }
         }
     }
 };

@@ -81,6 +81,7 @@ struct LastProduct {
     int64_t lines = 0, length = 0;          // of windows, in an image
     int64_t line_step = 1, pixel_step = 1;  // from one to the next, in places of the frame
     int64_t to_start = 0, to_line = 0, to_pixel = 0;
+    int64_t to_row = 1;  // more: each row is a plane of its own in memory, with pixels side by side
     Taps taps;
     int64_t groups = 1, channels = 0, rows = 0;  // of a group: those that are read and those of the result
     const float* packed = nullptr;
@@ -91,17 +92,23 @@ struct LastProduct {
     int64_t weights() const { return groups * group_columns() * k(); }
 
     // For each group and block of rows, for every step the rows side by side: the number of row i, channel c and tap t of
-    // group g is from(g, t)[i * row + c * channel].
-    template <class From> void pack(float* to, int64_t row, int64_t channel, From&& from) const {
-        const int64_t blocks = (rows + row_block - 1) / row_block, taps_each = int64_t(taps.all.size());
+    // group g lies at w + g * group + i * row + c * channel + t * tap.
+    void pack(float* to, const float* w, int64_t group, int64_t row, int64_t channel, int64_t tap) const {
+        const int64_t blocks = (rows + row_block - 1) / row_block;
         parallel(groups * blocks, 1 + (1 << 12) / (row_block * k()), [&](int64_t begin, int64_t stop) {
             for (int64_t b = begin; b < stop; ++b) {
                 const int64_t g = b / blocks, first = b % blocks * row_block, count = std::min(row_block, rows - first);
                 const int64_t width = (count + row_lanes - 1) / row_lanes * row_lanes;
                 float* panel = to + (g * group_columns() + first) * k();
-                for (int64_t t = 0; t < taps_each; ++t, panel += width * channels)
-                    pack_panel(panel, int(width), from(g, taps.all[size_t(t)].number) + first * row, int(count), row, channel,
-                               channels);
+                const float* from = w + g * group + first * row;
+                if (tap == 1 && channel > 1 && row > channel) {
+                    pack_rows(panel, from, count, width, row, channel);
+                    continue;
+                }
+                for (const Taps::Tap& t : taps.all) {
+                    pack_panel(panel, int(width), from + t.number * tap, int(count), row, channel, channels);
+                    panel += width * channels;
+                }
             }
         });
     }
@@ -119,9 +126,41 @@ struct LastProduct {
                 t.start = end.bias ? end.bias + t.end_row : nullptr;
                 for (int64_t line = first; line < last; ++line) {
                     t.x = frame + line * line_step * f.pitch() + g * channels;
-                    t.y = to + to_start + line * to_line + t.end_row;
-                    run_last_tiles(t, length);
+                    t.y = to + to_start + line * to_line + t.end_row * to_row;
+                    to_row == 1 ? run_last_tiles(t, length) : run_turned(t);
                 }
+            }
+    }
+
+  private:
+    // The same of kernels in rows, whose numbers follow each other tap by tap.
+    void pack_rows(float* panel, const float* from, int64_t count, int64_t width, int64_t row, int64_t channel) const {
+        const int64_t some = std::max<int64_t>(1, 256 / channel);  // channels at once
+        float* aside = scratch<float>(2, some * channel * width);
+        for (int64_t c = 0; c < channels; c += some) {
+            const int64_t now = std::min(some, channels - c);
+            pack_panel(aside, int(width), from + c * channel, int(count), row, 1, now * channel);
+            for (size_t t = 0; t < taps.all.size(); ++t)
+                for (int64_t i = 0; i < now; ++i)
+                    std::copy_n(aside + (i * channel + taps.all[t].number) * width, width,
+                                panel + (int64_t(t) * channels + c + i) * width);
+        }
+    }
+
+    // A line of sums, turned into a line for each row.
+    void run_turned(LastTile t) const {
+        constexpr int64_t n = row_lanes;
+        float *sums = scratch<float>(1, (length + n) * row_block), *to = t.y;
+        t.y = sums, t.y_pixel = row_block;
+        run_last_tiles(t, length);
+        for (int64_t row = 0; row < t.cols; row += n)
+            for (int64_t p = 0; p < length; p += n) {
+                const int64_t now = std::min(n, length - p), some = std::min(n, t.cols - row);
+                VF v[row_lanes];
+#pragma GCC unroll 16
+                for (int i = 0; i < n; ++i) v[i] = load(sums + (p + i) * row_block + row);
+                transpose<float>(v);
+                for (int64_t i = 0; i < some; ++i) store_first(to + (row + i) * to_row + p, v[i], now);
             }
     }
 };
@@ -209,18 +248,33 @@ bool last_suits(const ConvShape& s) {
     return s.groups == 1 ? s.rows >= least : s.group_rows() >= least && s.group_channels() >= least;
 }
 
-void last_forward(const ConvShape& s, const float* x, const TapKernels& w, const Epilogue<float>& end, float* y) {
-    if (depthwise_suits(s)) return depthwise_last(s, x, w, end, y);
-    if (winograd_suits(s, 32)) return winograd_last(s, x, w, false, end, y);
+namespace {
+
+// The product of a convolution, but for its kernels, and where its results go.
+LastProduct forward_product(const ConvShape& s, const Frame& frame) {
     const ConvAxis &h = s.axis[1], &v = s.axis[2];
-    const Frame frame = input_frame(s);
     LastProduct p;
     p.lines = h.out, p.length = v.out, p.line_step = h.stride, p.pixel_step = v.stride;
     p.to_line = v.out * s.rows, p.to_pixel = s.rows;
     p.taps = window_taps(s, frame);
     p.groups = s.groups, p.channels = s.group_channels(), p.rows = s.group_rows();
+    return p;
+}
+
+void pack_forward(const LastProduct& p, const TapKernels& w, float* to) {
+    p.pack(to, w.data, p.rows * w.row, w.row, w.channel, w.tap);
+}
+
+}  // namespace
+
+void last_forward(const ConvShape& s, const float* x, const TapKernels& w, const Epilogue<float>& end, float* y) {
+    if (depthwise_suits(s)) return depthwise_last(s, x, w, end, y);
+    if (winograd_suits(s, 32)) return winograd_last(s, x, w, false, end, y);
+    const ConvAxis &h = s.axis[1], &v = s.axis[2];
+    const Frame frame = input_frame(s);
+    LastProduct p = forward_product(s, frame);
     Buffer<float> packed(p.weights());
-    p.pack(packed.data, w.row, w.channel, [&](int64_t g, int64_t t) { return w.data + g * p.rows * w.row + t * w.tap; });
+    pack_forward(p, w, packed.data);
     p.packed = packed.data;
     const PaddedEnd padded(end, s.rows);
     p.end = padded.end;
@@ -234,6 +288,33 @@ void last_forward(const ConvShape& s, const float* x, const TapKernels& w, const
         if (p.length) p.run(flat, x + done * s.channels, y + done * s.rows, 0, 1);
         return;
     }
+    run_products(frame, {p}, s.n, x, y, s.rows * s.pixels());
+}
+
+// -- images in rows, which are turned some lines at a time ----------------------------------------
+
+bool turned_suits(const ConvShape& s) {
+    constexpr int64_t some_channels = 12, many = 256, long_window = 128;
+    if (s.groups != 1 || !last_suits(s)) return false;
+    if (s.taps() == 1) return s.channels >= many;
+    // else vectors along a line, which are quicker where they are full
+    return s.channels >= some_channels || (s.k() >= long_window && s.axis[2].out % row_lanes != 0);
+}
+
+int64_t turned_packed(const ConvShape& s) { return forward_product(s, input_frame(s)).weights(); }
+
+void turned_pack(const ConvShape& s, const float* w, float* to) {
+    pack_forward(forward_product(s, input_frame(s)), kernels_in_rows(s, w), to);
+}
+
+void turned_forward(const ConvShape& s, const float* x, const float* packed, const Epilogue<float>& end, float* y) {
+    Frame frame = input_frame(s);
+    frame.planes = true;
+    LastProduct p = forward_product(s, frame);
+    p.to_line = p.length, p.to_pixel = 1, p.to_row = s.pixels();
+    p.packed = packed;
+    const PaddedEnd padded(end, s.rows);
+    p.end = padded.end;
     run_products(frame, {p}, s.n, x, y, s.rows * s.pixels());
 }
 
@@ -267,7 +348,7 @@ void last_input(const ConvShape& s, const float* y, const TapKernels& w, float* 
     Buffer<float> packed(weights);
     float* to = packed.data;
     for (LastProduct& p : products) {
-        p.pack(to, w.channel, w.row, [&](int64_t g, int64_t t) { return w.data + g * p.channels * w.row + t * w.tap; });
+        p.pack(to, w.data, p.channels * w.row, w.channel, w.row, w.tap);
         p.packed = to, to += p.weights();
     }
     run_products(frame, products, s.n, y, x, s.channels * s.in_pixels());

@@ -21,6 +21,12 @@ void last_forward(const ConvShape& s, const float* x, const TapKernels& w, const
 void last_input(const ConvShape& s, const float* y, const TapKernels& w, float* x);
 void last_weights(const ConvShape& s, const float* x, const float* y, float* w);  // w: row by row, tap by tap
 
+// The convolution of images in rows, where it is quicker to turn them some lines at a time, by packed kernels.
+bool turned_suits(const ConvShape& s);
+int64_t turned_packed(const ConvShape& s);  // how many numbers
+void turned_pack(const ConvShape& s, const float* w, float* to);
+void turned_forward(const ConvShape& s, const float* x, const float* packed, const Epilogue<float>& end, float* y);
+
 // The ways that these choose where they suit: by minimal filtering, and of every channel with a kernel of its own.
 void winograd_last(const ConvShape& s, const float* x, const TapKernels& w, bool turned, const Epilogue<float>& end, float* y);
 void winograd_last_weights(const ConvShape& s, const float* x, const float* y, float* w);
