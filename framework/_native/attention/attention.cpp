@@ -1,5 +1,5 @@
 // Scaled dot-product attention: the softmax over blocks of keys, one after the other.
-#include "attention/attention.h"
+#include "attention/attention_few.h"
 
 namespace fw {
 namespace {
@@ -132,7 +132,18 @@ template <class T> void attend(const Problem<T>& a, const Operand<T>& out, T* ls
     const int64_t blocks = ceil_div(a.queries, QUERIES);
     const int64_t work = std::min(QUERIES, a.queries) * a.keys * (a.width + a.out_width);
     const Coins coins(a.key, a.p);
-    parallel(a.heads.count * blocks, std::max<int64_t>(1, worth(GRAIN) / work), [&](int64_t begin, int64_t end) {
+    const int64_t grain = std::max<int64_t>(1, worth(GRAIN) / work);
+    if (few_suit(a)) {
+        parallel(a.heads.count, grain, [&](int64_t begin, int64_t end) {
+            FewQueries<T> few(a);
+            for (int64_t head = begin; head < end; ++head) {
+                const bool skips = a.may_skip() && finite<T>(a.v.at(head), a.keys, a.out_width);
+                few.run(head, skips, out.at(head), lse + head * a.queries);
+            }
+        });
+        return;
+    }
+    parallel(a.heads.count * blocks, grain, [&](int64_t begin, int64_t end) {
         ScoreBlock<T> block(a, coins);
         int64_t known = -1;
         bool skips = false;  // closed weights are 0, but 0 times inf is nan

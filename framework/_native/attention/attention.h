@@ -320,7 +320,7 @@ template <Masking M, class T> FW_INLINE Masked<T> masked(Vec<T> s, const T* adde
 
 // e^x for x <= 0; nan stays nan
 template <class T> FW_INLINE Vec<T> decay(Vec<T> x) {
-    return math::exp_shifted<0>(math::greater(splat(math::Exp<T>::zero_below), x));
+    return math::exp_down<Vec<T>>(x);
 }
 
 }  // namespace attention

@@ -232,6 +232,23 @@ template <class V> FW_INLINE V scale(V p, V k) {
 #endif
 }
 
+// p 2^k where x > least, or is nan, and 0 elsewhere, without the underflow that would cost some processors (Intel's) 150
+// cycles a vector.
+template <class V> FW_INLINE V scale_above(V p, V k, V x, Elem<V> least) {
+#if defined(FW_AVX512)
+    constexpr int not_less_or_equal = 6;  // _CMP_NLE_US
+    if constexpr (is_float<Elem<V>>)
+        return (V)_mm512_maskz_scalef_ps(_mm512_cmp_ps_mask((__m512)x, (__m512)all<V>(least), not_less_or_equal), (__m512)p,
+                                         (__m512)k);
+    else
+        return (V)_mm512_maskz_scalef_pd(_mm512_cmp_pd_mask((__m512d)x, (__m512d)all<V>(least), not_less_or_equal), (__m512d)p,
+                                         (__m512d)k);
+#else
+    const auto low = x <= least;
+    return from_bits<V>(to_bits(scale<V>(p, from_bits<V>(to_bits(k) & ~low))) & ~low);
+#endif
+}
+
 // The same for k <= 0, above -1080 (float: -180): what the second factor is is known, and half of the work is saved.
 template <class V> FW_INLINE V scale_down(V p, V k) {
 #if defined(FW_AVX512)

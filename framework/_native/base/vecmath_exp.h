@@ -48,22 +48,35 @@ template <int Shift, class V> FW_INLINE V exp_shifted(V x) {
     return scale<V>(expm1_small(r) + Elem<V>(1), k);
 }
 
-// e^x for x <= 0, and not below the clamp
-template <class V> FW_INLINE V exp_down(V x) {
+// e^x for x not above the clamp; 0 from `zero_below` on.
+template <class V> FW_INLINE V exp_or_zero(V x) {
     auto [k, r] = reduce_exp(x);
-    return scale_down<V>(expm1_small(r) + Elem<V>(1), k);
+    return scale_above<V>(expm1_small(r) + Elem<V>(1), k, x, Exp<Elem<V>>::zero_below);
+}
+
+// The same for x <= 0.
+template <class V> FW_INLINE V exp_down(V x) {
+#if defined(FW_AVX512)
+    return exp_or_zero(x);
+#else
+    auto [k, r] = reduce_exp(x);
+    const auto low = x <= Exp<Elem<V>>::zero_below;
+    k = from_bits<V>(to_bits(k) & ~low);
+    return from_bits<V>(to_bits(scale_down<V>(expm1_small(r) + Elem<V>(1), k)) & ~low);
+#endif
 }
 
 template <class V> FW_INLINE V exp(V x) {
     using E = Exp<Elem<V>>;
-    return exp_shifted<0>(clamp(x, E::zero_below, E::inf_above));
+    return exp_or_zero(lesser(all<V>(E::inf_above), x));
 }
 
 // 2^(hi + lo), |hi| < 1100 (float: 160), |lo| < 1/2
 template <class V> FW_INLINE V exp2_sum(V hi, V lo) {
     V k = round_small(hi);
     V r = ((hi - k) + lo) * ln2<Elem<V>>;
-    return scale<V>(expm1_small(r) + Elem<V>(1), k);
+    constexpr Elem<V> least = is_float<Elem<V>> ? -151 : -1076;  // and below nothing is left of it
+    return scale_above<V>(expm1_small(r) + Elem<V>(1), k, k, least);
 }
 
 template <class V> FW_INLINE V exp2(V x) {
@@ -94,7 +107,7 @@ template <class V> FW_INLINE V tanh(V x) {
 template <class V> FW_INLINE V sigmoid(V x) {
     using T = Elem<V>;
     V a = abs(x);
-    V e = exp_down(greater(all<V>(Exp<T>::zero_below), -a));
+    V e = exp_down(-a);
     return pick<V>(x < T(0), e, T(1)) / (e + T(1));
 }
 

@@ -144,7 +144,8 @@ template <class V> FW_INLINE V log1p(V x) {
 // log(1 + e), e = exp(-|x|), which is softplus(x) - max(x, 0); as 2 atanh(e / (e + 2)), at most 3 ulp
 template <class V> FW_INLINE V softplus_rest(V x) {
     using T = Elem<V>;
-    V e = exp<V>(-abs(x)), s = e / (e + T(2)), z = s * s;
+    V e = exp_down<V>(-abs(x)), s = e / (e + T(2));
+    V seen = pick<V>(e < std::numeric_limits<T>::epsilon() / 16, T(0), s), z = seen * seen;  // no underflow before e's
     s = s + s;
     return fma<V>(s * z, poly(z, Log<T>::third), s);
 }

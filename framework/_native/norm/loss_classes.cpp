@@ -18,7 +18,8 @@ template <class T> T loss_of(const Scores<T>& s, int64_t i, double log_total, do
     return T((1 - s.smoothing) * hard + s.even() * (s.all_weights * log_total - spread));
 }
 
-template <class T> void row_loss(const Scores<T>& s, int64_t i, T* loss, T* top, T* total) {
+// Of a row of scores: the largest, the sum of the exponentials, and what smoothing counts.
+template <class T> void row_sums(const Scores<T>& s, int64_t i, T* top, T* total, double* spreads) {
     const int64_t n = s.a.n;
     const T* x = s.x + i * n;
     top[i] = largest(x, n);
@@ -31,8 +32,24 @@ template <class T> void row_loss(const Scores<T>& s, int64_t i, T* loss, T* top,
             v[0] += s.weight ? d * take(s.weight + k, part) : d;
         }).of[0];
     total[i] = T(sum);
-    double picked = s.ignored(i) ? 0 : double(x[s.target[size_t(i)]] - top[i]);
-    loss[i] = loss_of(s, i, std::log(sum), picked, spread);
+    *spreads = spread;
+}
+
+// Rows [begin, end), some of them at a time: their logarithms side by side.
+template <class T> void row_losses(const Scores<T>& s, int64_t begin, int64_t end, T* losses, T* top, T* total) {
+    constexpr int64_t some = 64;
+    double spread[some];
+    for (; begin < end; begin += some) {
+        const int64_t stop = std::min(end, begin + some);
+        for (int64_t i = begin; i < stop; ++i) row_sums(s, i, top, total, spread + i - begin);
+        long_vectors<T>(begin, stop, [&](int64_t i, auto part, int) {
+            put(losses + i, math::log<Vec<T>>(take(total + i, part, T(1))), part);
+        });
+        for (int64_t i = begin; i < stop; ++i) {
+            const double picked = s.ignored(i) ? 0 : double(s.x[i * s.a.n + s.target[size_t(i)]] - top[i]);
+            losses[i] = loss_of(s, i, double(losses[i]), picked, spread[i - begin]);
+        }
+    }
 }
 
 template <class T>
@@ -58,7 +75,7 @@ void column_losses(const Scores<T>& s, int64_t o, int64_t first, Columns<T> c, T
 template <class T> void all_losses(const Scores<T>& s, T* losses, T* top, T* total) {
     if (s.a.inner == 1)
         parallel(s.a.outer, grain_of(s.a.n), [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) row_loss(s, i, losses, top, total);
+            row_losses(s, begin, end, losses, top, total);
         });
     else
         over_columns<T>(s.a, [&](int64_t o, int64_t first, Columns<T> c) {

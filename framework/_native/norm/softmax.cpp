@@ -27,11 +27,24 @@ template <bool Past, class T> void softmax_row(const T* x, T* y, int64_t n, T* e
     map_row<Past>(exps, y, n, [&](Vec<T> e) { return e * share; });
 }
 
-template <bool Past, class T> void log_softmax_row(const T* x, T* y, int64_t n, T*) {
-    Vec<T> top = splat(largest(x, n));
-    double sum = long_sum<T>(n, [&](int64_t i, auto part) { return math::exp(take(x + i, part, LEAST<T>) - top); });
-    Vec<T> shift = splat(T(std::log(sum)));
-    map_row<Past>(x, y, n, [&](Vec<T> v) { return (v - top) - shift; });
+// Some rows: their logarithms side by side.
+constexpr int64_t ROWS_AT_ONCE = 64;
+
+template <bool Past, class T> void log_softmax_rows(const T* x, T* y, int64_t n, int64_t rows) {
+    alignas(64) T top[ROWS_AT_ONCE], shift[ROWS_AT_ONCE];
+    for (int64_t r = 0; r < rows; ++r) {
+        const T* from = x + r * n;
+        top[r] = largest(from, n);
+        Vec<T> most = splat(top[r]);
+        shift[r] = T(long_sum<T>(n, [&](int64_t i, auto part) { return math::exp(take(from + i, part, LEAST<T>) - most); }));
+    }
+    long_vectors<T>(0, rows, [&](int64_t r, auto part, int) {
+        put(shift + r, math::log<Vec<T>>(take(shift + r, part, T(1))), part);
+    });
+    for (int64_t r = 0; r < rows; ++r) {
+        Vec<T> most = splat(top[r]), less = splat(shift[r]);
+        map_row<Past>(x + r * n, y + r * n, n, [&](Vec<T> v) { return (v - most) - less; });
+    }
 }
 
 // y * (g - sum(g * y))
@@ -88,10 +101,11 @@ template <bool Log, bool Past, class T> void forward_rows(const T* x, T* y, cons
     const bool buffered = Past && a.n <= BUFFER;
     parallel(a.outer, grain_of(a.n), [&](int64_t begin, int64_t end) {
         alignas(64) T buffer[Past ? BUFFER : 1];
-        for (int64_t r = begin; r < end; ++r) {
+        const int64_t some = Log ? std::clamp<int64_t>(BUFFER / a.n, 1, ROWS_AT_ONCE) : 1;
+        for (int64_t r = begin; r < end; r += some) {
             const T* from = x + r * a.n;
             T* to = y + r * a.n;
-            if constexpr (Log) log_softmax_row<Past>(from, to, a.n, to);
+            if constexpr (Log) log_softmax_rows<Past>(from, to, a.n, std::min(some, end - r));
             else softmax_row<Past>(from, to, a.n, buffered ? buffer : to);
         }
         if (Past) settle();
