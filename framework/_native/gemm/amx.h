@@ -37,6 +37,7 @@ class Twin {
     template <int T> void load(const void* p, int64_t stride) {
         for (int i = 0; i < ROWS; ++i) std::memcpy(tile[T][i], static_cast<const char*>(p) + i * stride, ROW_BYTES);
     }
+    template <int T> void load_passing(const void* p, int64_t stride) { load<T>(p, stride); }
     template <int T> void store(void* p, int64_t stride) const {
         for (int i = 0; i < ROWS; ++i) std::memcpy(static_cast<char*>(p) + i * stride, tile[T][i], ROW_BYTES);
     }
@@ -54,13 +55,14 @@ class Twin {
             }
     }
 
-  private:
-    static float low(uint32_t pair) { return bits<float>(pair << 16); }
-    static float high(uint32_t pair) { return bits<float>(pair & 0xffff0000); }
     static float flushed(float x) {
         const uint32_t u = bits<uint32_t>(x);
         return u & 0x7f800000 ? x : bits<float>(u & 0x80000000);
     }
+
+  private:
+    static float low(uint32_t pair) { return bits<float>(pair << 16); }
+    static float high(uint32_t pair) { return bits<float>(pair & 0xffff0000); }
 
     uint32_t tile[8][ROWS][ROW_BYTES / 4];
 };
@@ -102,6 +104,10 @@ class Unit {
     template <int T> void zero() { __asm__ volatile("tilezero %%tmm%c0" ::"i"(T)); }
     template <int T> void load(const void* p, int64_t stride) {
         __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(stride), "i"(T) : "memory");
+    }
+    // What the first cache need not keep: the numbers come from the second one, and drive nothing else out.
+    template <int T> void load_passing(const void* p, int64_t stride) {
+        __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(stride), "i"(T) : "memory");
     }
     template <int T> void store(void* p, int64_t stride) const {
         __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(p), "r"(stride), "i"(T) : "memory");

@@ -63,12 +63,12 @@ FW_INLINE Halves load_halves(const Bf16* p, int64_t n) {  // the first n <= 16, 
     return (Halves)_mm256_maskz_loadu_epi16(mask, p);
 }
 
-// The words of two rows: to[i] = (low[i], high[i]) for i < n, and 0 up to 16. A row that is not there is null.
-FW_INLINE void interleave(uint32_t* to, const Bf16* low, const Bf16* high, int64_t n) {
+// The words of two rows: (low[i], high[i]) for i < n, and 0 up to 16. A row that is not there is null.
+FW_INLINE Vec<uint32_t> interleaved(const Bf16* low, const Bf16* high, int64_t n) {
     using Words = Vec<uint32_t>;
     Words w = __builtin_convertvector(load_halves(low, n), Words);
     if (high) w |= __builtin_convertvector(load_halves(high, n), Words) << 16;
-    store<uint32_t>(to, w);
+    return w;
 }
 
 // 16 rows of words, the first `count` of each, as columns of `to`; rows from `rows` on count as 0. row(i) gives
@@ -100,7 +100,7 @@ inline void pack(uint32_t* to, int to_width, const Bf16* src, int rows, int64_t 
     if (row == 1) {
         for (int64_t p = 0; p < count; ++p, to += to_width, src += 2 * step)
             for (int i = 0; i < to_width; i += 16)
-                interleave(to + i, src + i, 2 * p + 1 < k ? src + i + step : nullptr, std::max(rows - i, 0));
+                store<uint32_t>(to + i, interleaved(src + i, 2 * p + 1 < k ? src + i + step : nullptr, std::max(rows - i, 0)));
     } else if (step == 1) {
         for (int64_t p = 0; p < count; p += 16) {
             const bool odd = k % 2 && p + 16 >= count;

@@ -278,8 +278,7 @@ void one_by_float32(const Gemm<Bf16>& g) {
 }  // namespace
 
 void gemm(const Gemm<Bf16>& g, const Batch& batch) {
-    // columns of A that do not lie side by side would be packed one by one, which takes longer than the products
-    if (g.m >= amx::ROWS && g.a_col == 1 && amx::available()) return gemm_by_tiles(g, batch, false);
+    if (g.m >= 1 && amx::available()) return gemm_by_tiles(g, batch, false);
 #if FW_DOT_BF16
     if (has_dot_bf16()) return share_batch(g, batch, one_by_pairs);
 #endif
