@@ -21,6 +21,7 @@ constexpr int64_t BLOCK = 2 * ROWS;         // rows and columns of C that are wo
 constexpr int64_t DEPTH = 512;              // steps of rows, 32 KB, which stay in the first cache while columns pass
 constexpr int64_t MOST_STEPS = 2048;        // steps of columns that are packed at a time
 constexpr int64_t COLUMN_BYTES = 1 << 20;   // of them, in the level 2 cache (2 MB where there is such a unit)
+constexpr int64_t LEAST_ROWS = 1024, ROW_BYTES = 16 << 20;  // that are packed at a time: columns are packed again for the next
 constexpr int64_t SUMS = BLOCK * BLOCK;
 
 // -- operands -------------------------------------------------------------------------------------
@@ -32,39 +33,45 @@ struct Operand {
     const Bf16* at(int64_t i, int64_t s) const { return p + i * line + s * step; }
 };
 
+constexpr int64_t TILE = ROWS * STEPS;  // numbers of a tile
 int64_t whole_tiles(int64_t k) { return ceil_div(k, STEPS); }
 
-// The 16 rows of a tile whose numbers lie side by side along the rows: for each step, that is.
 #if FW_DOT_BF16
-FW_INLINE void turn_tile(Bf16* to, int64_t to_row, const Operand& x, int64_t count, int64_t k) {
+// A tile of numbers that lie side by side along its rows' other side: for each step, that is.
+FW_INLINE void turn_tile(Bf16* to, const Operand& x, int64_t count, int64_t k) {
     Vec<float> v[ROWS];
-    for (int64_t q = 0; q < ROWS; ++q)
-        v[q] = 2 * q < k ? bits<Vec<float>>(pairs::interleaved(x.at(0, 2 * q), 2 * q + 1 < k ? x.at(0, 2 * q + 1) : nullptr, count))
-                         : Vec<float>{};
+#pragma GCC unroll 16
+    for (int64_t q = 0; q < ROWS; ++q) {
+        const Bf16* odd = 2 * q + 1 < k ? x.at(0, 2 * q + 1) : nullptr;
+        v[q] = 2 * q < k ? bits<Vec<float>>(pairs::interleaved(x.at(0, 2 * q), odd, count)) : Vec<float>{};
+    }
     transpose<float>(v);
 #pragma GCC unroll 16
-    for (int64_t i = 0; i < ROWS; ++i) store(reinterpret_cast<float*>(to + i * to_row), v[i]);
+    for (int64_t i = 0; i < ROWS; ++i) store(reinterpret_cast<float*>(to + i * STEPS), v[i]);
 }
 #endif
 
-// `height` rows of whole tiles, of which `count` rows of k steps are there; the rest is 0.
-void pack_rows(Bf16* to, int64_t height, const Operand& x, int64_t count, int64_t k) {
-    const int64_t row = whole_tiles(k) * STEPS;
+// A tile of `count` rows of k steps; the rest is 0.
+void pack_tile(Bf16* to, const Operand& x, int64_t count, int64_t k) {
+    k = std::min<int64_t>(k, STEPS);
 #if FW_DOT_BF16
-    if (x.line == 1 && x.step != 1) {
-        for (int64_t i = 0; i < height; i += ROWS)
-            for (int64_t s = 0; s < k; s += STEPS)
-                turn_tile(to + i * row + s, row, {x.at(i, s), x.line, x.step}, std::clamp<int64_t>(count - i, 0, ROWS), k - s);
-        return;
-    }
+    if (x.line == 1 && x.step != 1) return turn_tile(to, x, count, k);
 #endif
-    for (int64_t i = 0; i < height; ++i, to += row) {
+    for (int64_t i = 0; i < ROWS; ++i, to += STEPS) {
         const int64_t there = i < count ? k : 0;
         if (x.step == 1) std::copy_n(x.at(i, 0), there, to);
         else
             for (int64_t s = 0; s < there; ++s) to[s] = *x.at(i, s);
-        std::fill(to + there, to + row, Bf16{0});
+        std::fill(to + there, to + STEPS, Bf16{0});
     }
+}
+
+// The tiles of 16 or 32 rows, of which `count` are there, one row of tiles after the other, `tiles` apart.
+void pack_rows(Bf16* to, const Operand& x, int64_t count, int64_t k, int64_t tiles) {
+    for (int64_t i = 0; i < count; i += ROWS)
+        for (int64_t t = 0; t < whole_tiles(k); ++t)
+            pack_tile(to + (i / ROWS * tiles + t) * TILE, {x.at(i, t * STEPS), x.line, x.step},
+                      std::min<int64_t>(ROWS, count - i), k - t * STEPS);
 }
 
 // For each pair of steps the two numbers of each of `width` columns, of which `count` are there; whole tiles.
@@ -79,30 +86,49 @@ void pack_columns(Bf16* to, int width, const Operand& x, int64_t count, int64_t 
     std::fill(to + (k + 1) / 2 * 2 * width, to + whole_tiles(k) * STEPS * width, Bf16{0});
 }
 
-// 16 or 32 rows of some steps: tiles in place, then one that is packed if the steps do not fill it; or all of them packed.
+int width_of(int64_t cols) { return cols > ROWS ? int(BLOCK) : ROWS; }
+
+// All columns, 32 by 32. Where columns lie side by side, of all of them some steps at a time: their lines follow each other.
+void pack_panels(Bf16* to, const Operand& x, int64_t cols, int64_t k) {
+    const int64_t panel = whole_tiles(k) * STEPS, steps = x.line == 1 ? STEPS : std::max<int64_t>(k, 1);
+    for (int64_t s = 0; s < k; s += steps)
+        for (int64_t j = 0; j < cols; j += BLOCK) {
+            const int64_t count = std::min(BLOCK, cols - j);
+            pack_columns(to + j * panel + s * width_of(count), width_of(count), {x.at(j, s), x.line, x.step}, count, std::min(steps, k - s));
+        }
+}
+
+// 16 or 32 rows of some steps: tiles that lie in place or packed, then one more if steps in place do not fill it.
 struct Rows {
     const Bf16* first;
-    int64_t row, tiles;
+    int64_t row, tile, half, tiles;  // from row to row, from tile to tile, to the other 16 rows; how many
     const Bf16* last = nullptr;
 
-    Rows(const Operand& x, int64_t count, int64_t k, bool in_place, Bf16* room) {
-        const int64_t height = ceil_div(count, ROWS) * ROWS;
-        if (in_place && count == height) {
-            first = x.p, row = x.line, tiles = k / STEPS;
-            if (k % STEPS == 0) return;
-            pack_rows(room, height, {x.at(0, tiles * STEPS), x.line, x.step}, count, k % STEPS);
-            last = room;
-        } else {
-            pack_rows(room, height, x, count, k);
-            first = room, tiles = whole_tiles(k), row = tiles * STEPS;
-        }
+    static Rows packed(const Bf16* p, int64_t k) { return {p, STEPS, TILE, whole_tiles(k) * TILE, whole_tiles(k)}; }
+    static Rows in_place(const Operand& x, int64_t count, int64_t k, Bf16* room) {
+        if (count % ROWS) return pack_rows(room, x, count, k, whole_tiles(k)), packed(room, k);
+        const int64_t tiles = k / STEPS;
+        if (k % STEPS) pack_rows(room, {x.at(0, tiles * STEPS), x.line, x.step}, count, k % STEPS, 1);
+        return {x.p, x.line, STEPS, ROWS * x.line, tiles, k % STEPS ? room : nullptr};
+    }
+};
+
+// The next rows, of which some come nearer with each step.
+struct Ahead {
+    const Bf16* p = nullptr;
+    int64_t row = 0, tile = 0, begin = 0, end = 0;
+
+    Ahead part(int64_t from, int64_t to, int64_t of) const { return {p, row, tile, end * from / of, end * to / of}; }
+    FW_INLINE void fetch(int64_t t) const {
+        for (int64_t i = begin; i < end; ++i) __builtin_prefetch(p + t * tile + i * row, 0, 2);
     }
 };
 
 // -- sums -----------------------------------------------------------------------------------------
 
 // R x C tiles of sums, 32 numbers between their rows, after what they hold if `add`.
-template <int R, int C, class U> FW_INLINE void block(U& unit, const Rows& a, const Bf16* b, float* sums, bool add) {
+template <int R, int C, class U>
+FW_INLINE void block(U& unit, const Rows& a, const Ahead& ahead, const Bf16* b, float* sums, bool add) {
     constexpr int64_t row = BLOCK * sizeof(float), half = ROWS * BLOCK, width = C * ROWS;
     constexpr int64_t b_row = width * 2 * sizeof(Bf16);
     if (add) {
@@ -113,30 +139,31 @@ template <int R, int C, class U> FW_INLINE void block(U& unit, const Rows& a, co
     } else {
         unit.template zero<0>(), unit.template zero<1>(), unit.template zero<2>(), unit.template zero<3>();
     }
-    auto step = [&](const Bf16* p, int64_t a_row) __attribute__((always_inline)) {
+    auto step = [&](const Bf16* p, int64_t a_row, int64_t a_half) __attribute__((always_inline)) {
         unit.template load<4>(p, a_row * int64_t(sizeof(Bf16)));
         unit.template load_passing<6>(b, b_row);
         unit.template dot<0, 4, 6>();
         if constexpr (C > 1) unit.template load_passing<7>(b + 2 * ROWS, b_row), unit.template dot<1, 4, 7>();
         if constexpr (R > 1) {
-            unit.template load<5>(p + ROWS * a_row, a_row * int64_t(sizeof(Bf16)));
+            unit.template load<5>(p + a_half, a_row * int64_t(sizeof(Bf16)));
             unit.template dot<2, 5, 6>();
             if constexpr (C > 1) unit.template dot<3, 5, 7>();
         }
         b += STEPS * width;
     };
     const Bf16* p = a.first;
-    for (int64_t t = 0; t < a.tiles; ++t, p += STEPS) step(p, a.row);
-    if (a.last) step(a.last, STEPS);
+    for (int64_t t = 0; t < a.tiles; ++t, p += a.tile) ahead.fetch(t), step(p, a.row, a.half);
+    if (a.last) step(a.last, STEPS, TILE);
     unit.template store<0>(sums, row);
     if constexpr (C > 1) unit.template store<1>(sums + ROWS, row);
     if constexpr (R > 1) unit.template store<2>(sums + half, row);
     if constexpr (R > 1 && C > 1) unit.template store<3>(sums + half + ROWS, row);
 }
 
-template <class U> void block(U& unit, const Rows& a, const Bf16* b, float* sums, bool add, int64_t rows, int64_t cols) {
-    if (rows > ROWS) cols > ROWS ? block<2, 2>(unit, a, b, sums, add) : block<2, 1>(unit, a, b, sums, add);
-    else cols > ROWS ? block<1, 2>(unit, a, b, sums, add) : block<1, 1>(unit, a, b, sums, add);
+template <class U>
+void block(U& unit, const Rows& a, const Ahead& ahead, const Bf16* b, float* sums, bool add, int64_t rows, int64_t cols) {
+    if (rows > ROWS) cols > ROWS ? block<2, 2>(unit, a, ahead, b, sums, add) : block<2, 1>(unit, a, ahead, b, sums, add);
+    else cols > ROWS ? block<1, 2>(unit, a, ahead, b, sums, add) : block<1, 1>(unit, a, ahead, b, sums, add);
 }
 
 // -- results --------------------------------------------------------------------------------------
@@ -214,77 +241,106 @@ template <class U, bool TURNED> class TiledProduct {
   public:
     explicit TiledProduct(const Gemm<Bf16>& g)
         : left(TURNED ? columns_of_b(g) : rows_of_a(g)), right(TURNED ? rows_of_a(g) : columns_of_b(g)),
-          m(TURNED ? g.n : g.m), n(TURNED ? g.m : g.n), k(g.k), steps(std::max<int64_t>(even_part(k, MOST_STEPS, STEPS), 1)),
+          m(TURNED ? g.n : g.m), n(TURNED ? g.m : g.n), k(g.k), whole_k(whole_tiles(k) * STEPS),
+          steps(std::max<int64_t>(even_part(k, MOST_STEPS, STEPS), 1)), depth(even_part(steps, DEPTH, STEPS)),
           columns(even_part(n, std::max(BLOCK, COLUMN_BYTES / 2 / steps / BLOCK * BLOCK), BLOCK)),
-          out{g.c, g.c_row, g.finish.col_bias ? g.finish.col_bias + g.col : nullptr} {
-        const int64_t kept = steps < k ? ceil_div(m, BLOCK) : 1;  // rows whose sums are not complete
-        row_sums = steps <= DEPTH && steps >= k ? SUMS : ceil_div(columns, BLOCK) * SUMS;
-        panels = scratch<Bf16>(0, ceil_div(columns, BLOCK) * BLOCK * whole_tiles(steps) * STEPS);
-        room = scratch<Bf16>(1, BLOCK * DEPTH);
-        sums = reinterpret_cast<float*>(scratch<Bf16>(2, kept * row_sums * 2));
-        in_place = left.step == 1;
-        for (int64_t col = 0; col < n; col += columns)
-            for (int64_t step = 0; step == 0 || step < k; step += steps) multiply(col, std::min(columns, n - col), step);
+          height(packs ? even_part(m, std::max(LEAST_ROWS, ROW_BYTES / 2 / std::max<int64_t>(k, 1)), BLOCK) : m),
+          row_sums(k <= DEPTH ? SUMS : ceil_div(columns, BLOCK) * SUMS),
+          out{g.c, g.c_row, g.finish.col_bias ? g.finish.col_bias + g.col : nullptr},
+          panels(scratch<Bf16>(0, ceil_div(columns, BLOCK) * BLOCK * whole_tiles(steps) * STEPS)),
+          rows(scratch<Bf16>(1, packs ? ceil_div(height, BLOCK) * BLOCK * whole_k : BLOCK * DEPTH)),
+          sums(reinterpret_cast<float*>(scratch<Bf16>(2, (steps < k ? ceil_div(height, BLOCK) : 1) * row_sums * 2))) {}
+
+    void run() {
+        for (int64_t top = 0; top < m; top += height) {
+            const int64_t high = std::min(height, m - top);
+            if (packs) pack_left(top, high);
+            for (int64_t col = 0; col < n; col += columns)
+                for (int64_t step = 0; step == 0 || step < k; step += steps)
+                    multiply({top, high, col, std::min(columns, n - col), step, std::min(step + steps, k)});
+        }
     }
 
   private:
+    struct Part {
+        int64_t top, rows, col, cols, step, end;
+    };
+
     const Operand left, right;
-    const int64_t m, n, k, steps, columns;
+    const bool packs = left.step != 1;  // the left one, too
+    const int64_t m, n, k, whole_k;
+    const int64_t steps, depth;         // whose columns are packed at a time; that are summed at a time
+    const int64_t columns, height;      // of a part
+    const int64_t row_sums;             // how many there are of 32 rows: of one block, unless they wait for other steps
     const Results out;
-    int64_t row_sums;
-    Bf16 *panels, *room;
-    float* sums;
-    bool in_place;
+    Bf16 *const panels, *const rows;
+    float* const sums;
     U unit;
 
-    static int width(int64_t cols) { return cols > ROWS ? int(BLOCK) : ROWS; }
-
-    void multiply(int64_t col, int64_t cols, int64_t step) {
-        const int64_t depth = std::min(steps, k - step), panel = whole_tiles(depth) * STEPS * BLOCK;
-        for (int64_t j = 0; j < cols; j += BLOCK) {
-            const int64_t count = std::min(BLOCK, cols - j);
-            pack_columns(panels + j / BLOCK * panel, width(count), {right.at(col + j, step), right.line, right.step}, count, depth);
-        }
-        for (int64_t row = 0; row < m; row += BLOCK) {
-            float* own = sums + (steps < k ? row / BLOCK * row_sums : 0);
-            for (int64_t s = 0; s == 0 || s < depth; s += DEPTH) multiply(row, std::min(BLOCK, m - row), col, cols, step, s, depth, own);
-        }
+    // For each 32 rows their tiles of the first `depth` steps, then those of the next.
+    void pack_left(int64_t top, int64_t high) {
+        for (int64_t step = 0; step < k; step += steps)
+            for (int64_t s = step; s < std::min(step + steps, k); s += depth) {
+                const int64_t end = std::min({s + depth, step + steps, k});
+                for (int64_t t = s; t < end; t += STEPS)
+                    for (int64_t i = 0; i < high; i += BLOCK)
+                        pack_rows(rows + i * whole_k + s * BLOCK + (t - s) * ROWS, {left.at(top + i, t), left.line, left.step},
+                                  std::min(BLOCK, high - i), std::min<int64_t>(STEPS, end - t), whole_tiles(end - s));
+            }
     }
 
-    // Some steps of a block of rows, with all columns.
-    void multiply(int64_t row, int64_t rows, int64_t col, int64_t cols, int64_t step, int64_t s, int64_t depth, float* own) {
-        const int64_t part = std::min(DEPTH, depth - s), panel = whole_tiles(depth) * STEPS;
-        const Rows a({left.at(row, step + s), left.line, left.step}, rows, part, in_place, room);
-        const bool whole = step + s + part >= k;
-        for (int64_t j = 0; j < cols; j += BLOCK) {
-            const int64_t count = std::min(BLOCK, cols - j);
+    void multiply(const Part& p) {
+        pack_panels(panels, {right.at(p.col, p.step), right.line, right.step}, p.cols, p.end - p.step);
+        for (int64_t i = 0; i < p.rows; i += BLOCK)
+            for (int64_t s = p.step; s == p.step || s < p.end; s += depth)
+                multiply(p, i, s, s + depth < p.end ? ahead_of(p, i, s + depth) : ahead_of(p, i + BLOCK, p.step));
+    }
+
+    // All blocks of 32 rows.
+    void multiply(const Part& p, int64_t i, int64_t s, const Ahead& ahead) {
+        const int64_t high = std::min(BLOCK, p.rows - i), deep = std::min(depth, p.end - s), panel = whole_tiles(p.end - p.step) * STEPS;
+        const Rows a = packs ? Rows::packed(rows + i * whole_k + s * BLOCK, deep)
+                             : Rows::in_place({left.at(p.top + i, s), left.line, left.step}, high, deep, rows);
+        float* own = sums + (steps < k ? i / BLOCK * row_sums : 0);
+        for (int64_t j = 0; j < p.cols; j += BLOCK) {
+            const int64_t wide = std::min(BLOCK, p.cols - j);
             float* here = row_sums == SUMS ? own : own + j * BLOCK;
-            block(unit, a, panels + j * panel + s * width(count), here, step + s > 0, rows, count);
-            if (whole) finish(here, row, rows, col + j, count);
+            block(unit, a, ahead.part(j, std::min(j + BLOCK, p.cols), p.cols), panels + j * panel + (s - p.step) * width_of(wide), here,
+                  s > 0, high, wide);
+            if (s + deep >= k) finish(here, p.top + i, high, p.col + j, wide);
         }
     }
 
-    void finish(const float* from, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+    Ahead ahead_of(const Part& p, int64_t i, int64_t s) const {
+        if (i >= p.rows) return {};
+        if (packs) return {rows + i * whole_k + s * BLOCK, STEPS, BLOCK * STEPS, 0, BLOCK};
+        return {left.at(p.top + i, s), left.line, STEPS, 0, std::min(BLOCK, p.rows - i)};
+    }
+
+    void finish(const float* from, int64_t row, int64_t high, int64_t col, int64_t wide) {
         if constexpr (TURNED) {
             alignas(64) float turned[SUMS];
             turn_block(unit, from, turned);
-            round_block(unit, turned, cols, rows, out.at(col, row));
+            round_block(unit, turned, wide, high, out.at(col, row));
         } else {
-            round_block(unit, from, rows, cols, out.at(row, col));
+            round_block(unit, from, high, wide, out.at(row, col));
         }
     }
 };
 
+constexpr int SPEED = 8;  // beside products of float32
+
 template <class U> void one(const Gemm<Bf16>& g) {
     if (!g.m || !g.n) return;
-    if (better_turned(g)) share(g, BLOCK, BLOCK, [](const Gemm<Bf16>& part) { TiledProduct<U, true> product(part); });
-    else share(g, BLOCK, BLOCK, [](const Gemm<Bf16>& part) { TiledProduct<U, false> product(part); });
+    if (better_turned(g)) share<SPEED>(g, BLOCK, BLOCK, [](const Gemm<Bf16>& part) { TiledProduct<U, true>(part).run(); });
+    else share<SPEED>(g, BLOCK, BLOCK, [](const Gemm<Bf16>& part) { TiledProduct<U, false>(part).run(); });
 }
 
 }  // namespace
 
 void gemm_by_tiles(const Gemm<Bf16>& g, const Batch& batch, bool plain) {
-    share_batch(g, batch, plain ? one<amx::Twin> : one<amx::Unit>);
+    if (plain) share_batch(g, batch, one<amx::Twin>);
+    else share_batch<SPEED, amx::Unit>(g, batch, one<amx::Unit>);
 }
 
 }  // namespace fw

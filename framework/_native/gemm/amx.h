@@ -90,15 +90,19 @@ inline bool available() {
     return has;
 }
 
-// The tiles of this thread, all of full size while it lives.
+// The tiles of this thread, all of full size while it lives. To set them up and release them takes as long as a small product:
+// what makes many keeps one around them.
 class Unit {
   public:
     Unit() {
+        if (alive()++) return;
         alignas(64) uint8_t settings[64] = {1};  // the only palette with tiles
         for (int t = 0; t < 8; ++t) settings[16 + 2 * t] = ROW_BYTES, settings[48 + t] = ROWS;
         __asm__ volatile("ldtilecfg %0" ::"m"(settings));
     }
-    ~Unit() { __asm__ volatile("tilerelease" ::); }
+    ~Unit() {
+        if (--alive() == 0) __asm__ volatile("tilerelease" ::);
+    }
     Unit(const Unit&) = delete;
 
     template <int T> void zero() { __asm__ volatile("tilezero %%tmm%c0" ::"i"(T)); }
@@ -114,6 +118,12 @@ class Unit {
     }
     template <int C, int A, int B> void dot() {
         __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+    }
+
+  private:
+    static int& alive() {  // of this thread
+        static thread_local int count = 0;
+        return count;
     }
 };
 

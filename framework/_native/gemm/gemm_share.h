@@ -51,10 +51,11 @@ template <class T> Grid best_grid(const Gemm<T>& g, int64_t workers, int64_t til
     return best;
 }
 
-// The product by multiply(part), in all threads where that pays; parts are multiples of a tile wide.
-template <class T, class F>
+// The product by multiply(part), in all threads where that pays; parts are multiples of a tile wide. SPEED: how many times as
+// fast as others these multiplications are.
+template <int SPEED = 1, class T, class F>
 void share(const Gemm<T>& g, int64_t tile_rows, int64_t tile_cols, F&& multiply) {
-    double work = multiplications(g);
+    double work = multiplications(g) / SPEED;
     if (work < double(worth(WORTH_A_THREAD)) || threads() == 1) return multiply(g);
     // more parts than threads, so that a thread which comes late leaves little to wait for
     int64_t each = work > 250 * WORTH_A_THREAD ? 4 : work > 25 * WORTH_A_THREAD ? 2 : 1;
@@ -82,11 +83,14 @@ template <class T> Gemm<T> item(const Gemm<T>& g, const Batch& batch, int64_t in
     return one;
 }
 
-// one(g) for every product of a batch.
-template <class T, class F> void share_batch(const Gemm<T>& g, const Batch& batch, F&& one) {
+struct Nothing {};
+
+// one(g) for every product of a batch; an `Around` lives while a thread makes some of them.
+template <int SPEED = 1, class Around = Nothing, class T, class F>
+void share_batch(const Gemm<T>& g, const Batch& batch, F&& one) {
     int64_t count = batch.size();
     if (count == 1) return one(item(g, batch, 0));
-    double work = multiplications(g) + 1000;
+    double work = multiplications(g) / SPEED + 1000;
     int64_t share = threads();
     if (work > 2 * WORTH_A_THREAD && count % share != 0 && count < 4 * share) {  // else a thread would rest
         for (int64_t i = 0; i < count; ++i) one(item(g, batch, i));
@@ -94,6 +98,7 @@ template <class T, class F> void share_batch(const Gemm<T>& g, const Batch& batc
     }
     int64_t grain = std::max<int64_t>(1, int64_t(double(worth(WORTH_A_THREAD)) / 2 / work));
     parallel(count, grain, [&](int64_t begin, int64_t end) {
+        [[maybe_unused]] Around around;
         for (int64_t i = begin; i < end; ++i) one(item(g, batch, i));
     });
 }
