@@ -21,6 +21,8 @@ constexpr int64_t BLOCK = 2 * ROWS;         // rows and columns of C that are wo
 constexpr int64_t DEPTH = 512;              // steps of rows, 32 KB, which stay in the first cache while columns pass
 constexpr int64_t MOST_STEPS = 2048;        // steps of columns that are packed at a time
 constexpr int64_t COLUMN_BYTES = 1 << 20;   // of them, in the level 2 cache (2 MB where there is such a unit)
+constexpr int64_t FEW_ROWS = 128, FEW_STEPS = 128, FEW_BYTES = COLUMN_BYTES / 2;  // the same where columns lie side by side and
+                                            // rows are few: long lines come sooner from memory
 constexpr int64_t LEAST_ROWS = 1024, ROW_BYTES = 16 << 20;  // that are packed at a time: columns are packed again for the next
 constexpr int64_t SUMS = BLOCK * BLOCK;
 
@@ -242,10 +244,11 @@ template <class U, bool TURNED> class TiledProduct {
     explicit TiledProduct(const Gemm<Bf16>& g)
         : left(TURNED ? columns_of_b(g) : rows_of_a(g)), right(TURNED ? rows_of_a(g) : columns_of_b(g)),
           m(TURNED ? g.n : g.m), n(TURNED ? g.m : g.n), k(g.k), whole_k(whole_tiles(k) * STEPS),
-          steps(std::max<int64_t>(even_part(k, MOST_STEPS, STEPS), 1)), depth(even_part(steps, DEPTH, STEPS)),
-          columns(even_part(n, std::max(BLOCK, COLUMN_BYTES / 2 / steps / BLOCK * BLOCK), BLOCK)),
+          few(right.line == 1 && m <= FEW_ROWS), steps(std::max<int64_t>(even_part(k, few ? FEW_STEPS : MOST_STEPS, STEPS), 1)),
+          depth(even_part(steps, DEPTH, STEPS)),
+          columns(even_part(n, std::max(BLOCK, (few ? FEW_BYTES : COLUMN_BYTES) / 2 / steps / BLOCK * BLOCK), BLOCK)),
           height(packs ? even_part(m, std::max(LEAST_ROWS, ROW_BYTES / 2 / std::max<int64_t>(k, 1)), BLOCK) : m),
-          row_sums(k <= DEPTH ? SUMS : ceil_div(columns, BLOCK) * SUMS),
+          row_sums(k <= depth ? SUMS : ceil_div(columns, BLOCK) * SUMS),
           out{g.c, g.c_row, g.finish.col_bias ? g.finish.col_bias + g.col : nullptr},
           panels(scratch<Bf16>(0, ceil_div(columns, BLOCK) * BLOCK * whole_tiles(steps) * STEPS)),
           rows(scratch<Bf16>(1, packs ? ceil_div(height, BLOCK) * BLOCK * whole_k : BLOCK * DEPTH)),
@@ -269,6 +272,7 @@ template <class U, bool TURNED> class TiledProduct {
     const Operand left, right;
     const bool packs = left.step != 1;  // the left one, too
     const int64_t m, n, k, whole_k;
+    const bool few;
     const int64_t steps, depth;         // whose columns are packed at a time; that are summed at a time
     const int64_t columns, height;      // of a part
     const int64_t row_sums;             // how many there are of 32 rows: of one block, unless they wait for other steps
@@ -313,6 +317,7 @@ template <class U, bool TURNED> class TiledProduct {
 
     Ahead ahead_of(const Part& p, int64_t i, int64_t s) const {
         if (i >= p.rows) return {};
+        if (!packs && p.cols <= 2 * BLOCK) return {};  // the processor sees by itself how rows go on
         if (packs) return {rows + i * whole_k + s * BLOCK, STEPS, BLOCK * STEPS, 0, BLOCK};
         return {left.at(p.top + i, s), left.line, STEPS, 0, std::min(BLOCK, p.rows - i)};
     }
