@@ -30,7 +30,7 @@ from table import (
 
 import framework as fw
 from framework.backends import cuda as backend
-from framework.backends import cudnn_graphs, cudnn_recurrent, device_code, gpu_memory
+from framework.backends import cudnn_graphs, cudnn_recurrent, device_code, device_products, gpu_memory
 from framework.data.pinning import pinned as pinned_batch
 from framework.errors import DeviceError, MissingExtraError
 
@@ -72,14 +72,15 @@ def cupy():
     kernels, device_code.enabled = device_code.enabled, False  # their tests: test_device_kernels.py
     _forget()
     sys.path.insert(0, STANDIN)
-    frontend, paths = cudnn_graphs._frontend, cudnn_recurrent.paths
+    frontend, paths, cublas = cudnn_graphs._frontend, cudnn_recurrent.paths, device_products.cublas
     cudnn_graphs._frontend, cudnn_recurrent.paths = False, tuple  # real cuDNN knows no stand-in
     try:
         import cupy as module
 
+        device_products.cublas = module.cuda.cublas.Library
         yield module
     finally:
-        cudnn_graphs._frontend, cudnn_recurrent.paths = frontend, paths
+        cudnn_graphs._frontend, cudnn_recurrent.paths, device_products.cublas = frontend, paths, cublas
         sys.path.remove(STANDIN)
         _forget()
         sys.modules.update(saved)

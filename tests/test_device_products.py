@@ -92,7 +92,7 @@ class Library:
             p = at.contents
             from cupy import cublas
 
-            cublas.gemmStridedBatchedEx(
+            cublas.multiply(
                 cublas.HANDLE, *p.turned, p.m, p.n, p.k, p.alpha, p.a, p.type, p.steps[0], p.offsets[0], p.b,
                 p.type, p.steps[1], p.offsets[1], p.beta, p.out, p.type, p.steps[2], p.offsets[2] or p.m,
                 p.batch, p.computed, -1)

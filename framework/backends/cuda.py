@@ -207,11 +207,26 @@ def from_any(array: Any, device: Device, wait: bool = True) -> Any:
     number = index_of(device)
     if not isinstance(array, np.ndarray) and int(array.device.id) == number:
         return array
-    if isinstance(array, np.ndarray) and not is_pinned(array):
-        refuse_in_capture("a copy from memory of the host that is not pinned",
+    here = isinstance(array, np.ndarray)
+    pinned = here and is_pinned(array)
+    if here and not (pinned and array.flags.c_contiguous):
+        refuse_in_capture("a copy from memory of the host that is not pinned, or not in rows",
                           "copy it to the device before, and into the tensor that the graph reads")
     with on(device):
-        return cupy().asarray(array, blocking=wait and isinstance(array, np.ndarray) and is_pinned(array))
+        if here and capture_here() is not None:
+            return _recorded_copy(array)
+        return cupy().asarray(array, blocking=wait and pinned)
+
+
+def _recorded_copy(pinned: np.ndarray) -> Any:
+    """A copy of pinned memory that a graph makes anew at each replay. (CuPy's own functions refuse to copy
+    from the host in a capture, of any memory.)"""
+    runtime, there = cupy().cuda.runtime, cupy().empty(pinned.shape, pinned.dtype)
+    if pinned.nbytes:
+        runtime.memcpyAsync(int(there.data.ptr), pinned.ctypes.data, pinned.nbytes,
+                            runtime.memcpyHostToDevice, int(cupy().cuda.get_current_stream().ptr))
+    capture.kept.append(pinned)
+    return there
 
 
 def asarray(obj: Any, dtype: np.dtype | None, device: Device) -> Any:
@@ -293,8 +308,7 @@ def sent(array: np.ndarray) -> tuple[Any, bool]:
         return cupy().asarray(array), True
     pinned = need("cupyx", "cuda12", "pinned memory").empty_pinned(array.shape, array.dtype)
     pinned[...] = array
-    capture.kept.append(pinned)
-    return cupy().asarray(pinned, blocking=False), False
+    return _recorded_copy(pinned), False
 
 
 def read_later(array: Any) -> Callable[[], np.ndarray]:

@@ -5,8 +5,7 @@
 
 import importlib
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from .. import _native
@@ -89,15 +88,8 @@ def keep_results(on: bool) -> bool:
     return bool(_started[1].set_keeping(on)) if _started[1] is not None else on
 
 
-@contextmanager
-def anything_in_capture() -> Iterator[bool]:
-    """A block in which this thread may take memory while a stream is captured; whether that is so."""
+def exchange_capture_mode(mode: int) -> int | None:
+    """What this thread may do while a stream is captured: 0 what is safe, 2 anything, as taking memory and
+    loading kernels are not; returns what held before, None where there is no saying."""
     native = launcher()
-    if native is None:
-        yield False
-        return
-    before = native.exchange_capture_mode(2)
-    try:
-        yield True
-    finally:
-        native.exchange_capture_mode(before)
+    return None if native is None else int(native.exchange_capture_mode(mode))

@@ -5,8 +5,10 @@ the gradient of a bias) is part of it. A small native module calls the library, 
 cuBLAS; without either, and for what cuBLASLt does not take, callers use cuBLAS by CuPy's bindings.
 """
 
+import ctypes
 import importlib
 import warnings
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,9 +42,9 @@ class Product(NamedTuple):
     aux_step: int = 0  # of the matrix besides
 
 
-def library() -> str:
-    """The name of the library that goes with CuPy."""
-    return f"libcublasLt.so.{cuda.cupy().cuda.runtime.runtimeGetVersion() // 1000}"
+def library(name: str = "cublasLt") -> str:
+    """The file of a library of CUDA's that goes with CuPy."""
+    return f"lib{name}.so.{cuda.cupy().cuda.runtime.runtimeGetVersion() // 1000}"
 
 
 def _native_module() -> Any:
@@ -94,3 +96,29 @@ def multiply(handle: int, product: Product, a: Any, b: Any, out: Any, vector: An
         warnings.warn(f"cuBLASLt refused a product that it had planned ({product}: status {status}); cuBLAS "
                       f"computes it", stacklevel=2)
     return not status
+
+
+# -- cuBLAS ------------------------------------------------------------------------------------------
+
+
+@cache
+def cublas() -> Any:
+    """cuBLAS itself, which CuPy has loaded."""
+    found = ctypes.CDLL(library("cublas"))
+    p, i, q = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong
+    found.cublasSetStream_v2.argtypes = [p, p]
+    found.cublasGemmStridedBatchedEx.argtypes = [p, i, i, i, i, i, p, p, i, i, q, p, i, i, q, p, p, i, i, q,
+                                                 i, i, i]
+    return found
+
+
+def gemm(handle: int, *given: Any) -> None:
+    """``gemmStridedBatchedEx`` by CuPy's bindings; in a capture, where they refuse, by cuBLAS itself."""
+    module = cuda.cupy()
+    if cuda.capture_here() is None:
+        module.cuda.cublas.gemmStridedBatchedEx(handle, *given)
+        return
+    cublas().cublasSetStream_v2(handle, int(module.cuda.get_current_stream().ptr))
+    status = cublas().cublasGemmStridedBatchedEx(handle, *given)
+    if status:
+        raise RuntimeError(f"cuBLAS failed to record a product for a CUDA graph: status {status}")

@@ -51,9 +51,8 @@ class _Pool(tuple):
     made: ClassVar[int] = 0
 
     def malloc(self, size: int) -> Any:
-        """Memory; asking the driver for more is allowed to this thread for that."""
-        with device_launcher.anything_in_capture():
-            return self.own.malloc(size)
+        """Memory."""
+        return self.own.malloc(size)
 
 
 _lock = threading.Lock()
@@ -130,23 +129,26 @@ class CUDAGraph:
         for look in _backend.before_captures:
             look()
         if device_launcher.launcher() is None:
-            capture_error_mode = "relaxed"  # nobody could take memory otherwise
+            capture_error_mode = "relaxed"  # this thread could take no memory, nor load a kernel, otherwise
         self._pool = _Pool.new() if pool is None else pool
         allocator = module.cuda.using_allocator(self._pool.malloc)
         mode = getattr(module.cuda.runtime, f"streamCaptureMode{_MODES[capture_error_mode]}")
         stream.own.begin_capture(mode)
+        free = device_launcher.exchange_capture_mode(2)  # what else is unsafe in a capture is refused by name
         allocator.__enter__()
-        self._open = stream, allocator, device_launcher.keep_results(False), set(device_flags._used)
+        self._open = stream, allocator, device_launcher.keep_results(False), free, set(device_flags._used)
         _backend.capture = self._capture = _Capture(self._pool)
 
     def capture_end(self) -> None:
         """End the recording."""
         if not self._open:
             raise RuntimeError("CUDAGraph: capture_end without capture_begin")
-        (stream, allocator, kept, flags), self._open = self._open, ()
+        (stream, allocator, kept, free, flags), self._open = self._open, ()
         _backend.capture = None
         allocator.__exit__(None, None, None)
         device_launcher.keep_results(kept)
+        if free is not None:
+            device_launcher.exchange_capture_mode(free)
         self._flags = device_flags._used - flags | {(stream.device.index, stream.cuda_stream)}
         self._graph = stream.own.end_capture()
 

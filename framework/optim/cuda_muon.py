@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends import cuda, device_code, tensor_lists
+from ..backends import cuda, device_code, device_products, tensor_lists
 
 NUMBERS = "momentum rest nesterov lr shrink adamw eps a b c steps"
 _SOURCE = device_code.source(Path(__file__).with_name("muon.cu"), tensor_lists.HEADER)
@@ -67,6 +67,6 @@ def _multiply(turned: tuple[int, int], sizes: tuple[int, int, int], by: float, x
     """``out = by x y + kept out`` of batches of bfloat16 whose columns lie together, as cuBLAS has it."""
     module, factors = cuda.cupy(), np.array([by, kept], np.float32)
     a, b, c = ((t.data.ptr, _BFLOAT16, t.shape[2], t.shape[1] * t.shape[2]) for t in (x, y, out))
-    module.cuda.cublas.gemmStridedBatchedEx(
+    device_products.gemm(
         module.cuda.device.get_cublas_handle(), *turned, *sizes, factors[:1].ctypes.data, *a, *b,
         factors[1:].ctypes.data, *c, len(out), _IN_FLOAT32, _DEFAULT)

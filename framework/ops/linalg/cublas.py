@@ -215,15 +215,12 @@ def _planned(char: str, how: _Arranged, bias: Any) -> Product:
 
 
 def _by_cublas(handle: int, how: Product, a: Any, b: Any, out: Any) -> None:
-    """The product without what follows it, by CuPy's bindings."""
+    """The product without what follows it."""
     wide = "d" if how.type == _TYPES["d"] else "f"
     one, zero = _ONES[wide].ctypes.data, _ZEROS[wide].ctypes.data
     n, rows, k = how.out[0], how.out[1], how.a[0 if how.turned[0] else 1]
-    turned, cublas = [int(t) for t in how.turned], cuda.cupy().cuda.cublas
-    if how.batch == 1:
-        cublas.gemmEx(handle, *turned, n, rows, k, one, a.data.ptr, how.type, how.a[2], b.data.ptr, how.type,
-                      how.b[2], zero, out.data.ptr, how.type, n, how.computed, _DEFAULT)
-    else:
-        cublas.gemmStridedBatchedEx(
-            handle, *turned, n, rows, k, one, a.data.ptr, how.type, *how.a[2:], b.data.ptr, how.type,
-            *how.b[2:], zero, out.data.ptr, how.type, n, how.out[3], how.batch, how.computed, _DEFAULT)
+    (turned_a, turned_b), out_step = map(int, how.turned), how.out[3] if how.batch > 1 else n * rows
+    device_products.gemm(
+        handle, turned_a, turned_b, n, rows, k, one, int(a.data.ptr), how.type, *how.a[2:],
+        int(b.data.ptr), how.type, *how.b[2:], zero, int(out.data.ptr), how.type, n, out_step, how.batch,
+        how.computed, _DEFAULT)

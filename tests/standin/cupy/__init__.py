@@ -293,7 +293,7 @@ class ndarray:
     def set(self, array: _np.ndarray, stream: Any = None) -> None:
         """Copy from host memory."""
         _counts.copy("set")
-        _graphs.refuse("a copy from memory of the host")
+        _graphs.refuse_copies()
         self._a[...] = array
 
     def item(self, *args: Any) -> Any:
@@ -454,6 +454,8 @@ def _operator(name: str) -> Any:
         for other in others:
             if not isinstance(other, (ndarray, int, float, complex, _np.generic, _np.ndarray)):
                 return NotImplemented
+        if "matmul" in name:
+            _refuse_library("matmul", (self, *others))
         with Device(self._device):
             into = self._a if name.startswith("__i") and name != "__invert__" else None
             result = _graphs.run(method, (self._a, *[_unwrap(v) for v in others]), {}, into)
@@ -553,6 +555,19 @@ def _room_for(shape: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> None:
         _allocators[-1](size)
 
 
+_BY_LIBRARIES = {
+    **dict.fromkeys(("matmul", "dot", "vdot", "inner", "tensordot", "einsum"), "cuBLAS"),
+    **dict.fromkeys(("inv", "solve", "svd", "qr", "cholesky", "eigh", "eigvalsh", "eig", "eigvals", "lstsq",
+                     "pinv", "det", "slogdet", "matrix_rank"), "cuSOLVER"),
+}
+
+
+def _refuse_library(name: str, arrays: Any) -> None:
+    """CuPy calls no library of NVIDIA's for linear algebra in a capture."""
+    if name in _BY_LIBRARIES and any(isinstance(a, ndarray) and a.dtype.kind not in "biu" for a in arrays):
+        _cublas.refuse_in_capture(_BY_LIBRARIES[name])
+
+
 def _function(home: Any, name: str, signature: str) -> Any:
     """A function of NumPy's with the parameters of CuPy's."""
     target = getattr(home, name)
@@ -565,6 +580,7 @@ def _function(home: Any, name: str, signature: str) -> Any:
         if strange or (not any_number and len(args) > len(takes)):
             raise TypeError(f"{name}() got an unexpected argument {strange or args[len(takes) :]}")
         sources = _arrays([*args, *kwargs.values()])
+        _refuse_library(name, sources)
         given = {k: _unwrap(v) for k, v in kwargs.items()}
         if name in ("empty", "zeros", "ones", "full"):
             _room_for(*args, **kwargs)
@@ -627,11 +643,12 @@ def array(
             obj = [asnumpy(o) if isinstance(o, ndarray) else o for o in obj]
         source = obj
         _counts.copy("array")
+        if _np.ndim(obj):
+            _graphs.refuse_copies()
         if _is_pinned(obj) and dtype in (None, obj.dtype):
             if not blocking:
                 return _new(obj.view(), here)  # read later: what is written there meanwhile is copied, too
             _counts.wait("array")
-        _graphs.refuse("a copy from memory of the host")
     return _new(_np.array(source, dtype, order=order, ndmin=ndmin), here)
 
 
@@ -748,6 +765,17 @@ lib = types.SimpleNamespace(
 )
 
 
+def _memcpy_async(dst: int, src: int, size: int, kind: int, stream: int) -> None:
+    """Copy pinned memory to a device's; a graph does it anew each time."""
+    assert kind == 1 and stream == _streams.current.stream.ptr
+    _counts.copy("memcpyAsync")
+    if _streams.used:
+        _use_at(dst, True)
+    if _graphs.recording is not None:
+        _graphs.recording.append(lambda: _ctypes.memmove(dst, src, size))
+    _ctypes.memmove(dst, src, size)  # in a capture, too: what stands for cuDNN looks at lengths at once
+
+
 cuda = types.SimpleNamespace(
     Device=Device,
     MemoryPointer=_Memory,
@@ -777,6 +805,8 @@ cuda = types.SimpleNamespace(
             "name": b"stand-in", "major": 9, "minor": 0, "totalGlobalMem": _memory.TOTAL,
             "multiProcessorCount": 4},
         setDevice=lambda n: Device(n).use(),
+        memcpyAsync=_memcpy_async,
+        memcpyHostToDevice=1,
         deviceSynchronize=lambda: Device().synchronize(),
         CUDARuntimeError=_graphs.CUDARuntimeError,
         streamCaptureModeGlobal=0,

@@ -1,7 +1,8 @@
 """cuBLAS as CuPy's bindings have it, as far as it is used: products by addresses, sizes and steps.
 
 What cuBLAS would refuse is refused here: steps that are too small, 0 for a size, a way of computing that
-does not go with the types.
+does not go with the types. CuPy's bindings refuse all in a capture, the libraries themselves
+(``Library``, ``multiply``) do not.
 """
 
 import ctypes
@@ -31,6 +32,25 @@ def gemmStridedBatchedEx(
     computeType: int, algo: int,
 ) -> None:
     """``C = alpha op(A) op(B) + beta C`` of matrices whose columns lie together."""
+    refuse_in_capture()
+    multiply(handle, transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, Btype, ldb, strideB, beta, C,
+             Ctype, ldc, strideC, batchCount, computeType, algo)
+
+
+def refuse_in_capture(library: str = "cuBLAS") -> None:
+    """What CuPy's bindings do of NVIDIA's libraries."""
+    if graphs.recording is not None:
+        raise NotImplementedError(f"calling {library} API during stream capture is currently unsupported")
+
+
+def multiply(
+    handle: int, transa: int, transb: int, m: int, n: int, k: int,
+    alpha: int, A: int, Atype: int, lda: int, strideA: int,
+    B: int, Btype: int, ldb: int, strideB: int, beta: int,
+    C: int, Ctype: int, ldc: int, strideC: int, batchCount: int,
+    computeType: int, algo: int,
+) -> None:
+    """The same, whoever asks."""
     assert HANDLE <= handle < HANDLE + 8 and algo == -1
     assert Atype == Btype == Ctype and (Atype, computeType) in _COMPUTED, "CUBLAS_STATUS_NOT_SUPPORTED"
     fits = lda >= max(1, k if transa else m) and ldb >= max(1, n if transb else k) and ldc >= max(1, m)
@@ -39,7 +59,7 @@ def gemmStridedBatchedEx(
     if graphs.recording is not None:
         factors = [_memory(p, (1,), (1,), np.dtype(np.float64 if Atype == 1 else np.float32)).copy()
                    for p in (alpha, beta)]  # which are read when the work is captured
-        graphs.recording.append(lambda: gemmStridedBatchedEx(
+        graphs.recording.append(lambda: multiply(
             handle, transa, transb, m, n, k, factors[0].ctypes.data, A, Atype, lda, strideA, B, Btype, ldb,
             strideB, factors[1].ctypes.data, C, Ctype, ldc, strideC, batchCount, computeType, algo))
         return
@@ -72,3 +92,20 @@ def gemmEx(
     """The same of one matrix."""
     gemmStridedBatchedEx(handle, transa, transb, m, n, k, alpha, A, Atype, lda, 0, B, Btype, ldb, 0, beta, C,
                          Ctype, ldc, m, 1, computeType, algo)
+
+
+class Library:
+    """cuBLAS without CuPy: it takes the same, and returns a status."""
+
+    @staticmethod
+    def cublasSetStream_v2(handle: int, stream: int) -> int:
+        """The current one."""
+        assert stream == streams.current.stream.ptr
+        return 0
+
+    @staticmethod
+    def cublasGemmStridedBatchedEx(*given: int) -> int:
+        """The product."""
+        assert all(type(a) is int for a in given), given
+        multiply(*given)
+        return 0

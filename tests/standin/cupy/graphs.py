@@ -61,6 +61,12 @@ def refuse(what: str) -> None:
         raise CUDARuntimeError(f"cudaErrorStreamCaptureUnsupported: {what} while a stream is captured")
 
 
+def refuse_copies() -> None:
+    """What CuPy's own functions do in a capture, of any memory of the host."""
+    if recording is not None:
+        raise RuntimeError("the current stream is capturing, so H2D transfers are disallowed")
+
+
 def run(function: Any, args: Any, kwargs: Any, into: Any = None) -> Any:
     """``function(*args, **kwargs)`` on NumPy's arrays, or in a capture what has its shape.
 
