@@ -79,8 +79,11 @@ def _filled(maker: Maker, size: tuple, fill: Any, dtype: Any, device: Any, requi
     else:
         array = backend_for(target).empty(shape, kind.numpy, target)
         if fill is not None:
-            with on_device(array):
-                array.fill(fill)
+            try:
+                with on_device(array):
+                    array.fill(fill)
+            except OverflowError as error:
+                raise readable(error, name) from None
     result = made(maker, array) if fill is None else made(maker, array, fill)
     return result.requires_grad_(True) if requires_grad else result
 

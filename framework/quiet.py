@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .backends.memory import cached_memory
-from .errors import RangeError
+from .errors import DTypeError, RangeError
 
 
 def _variables() -> list[tuple[ContextVar, Any]]:
@@ -66,10 +66,15 @@ def settle() -> None:
 
 
 def readable(error: Exception, op: str) -> Exception:
-    """NumPy's error for a Python int that a dtype cannot hold, in our words; others as they are."""
+    """NumPy's or CuPy's error for a Python int that a dtype cannot hold, or for differences of bools, in our
+    words; others as they are."""
     if isinstance(error, OverflowError) and "out of bounds for" in str(error):
         text = str(error).replace("Python integer", "the number").replace(" out", " is out")
         return RangeError(f"{op}: {text}; choose a wider dtype, e.g. framework.int64")
+    if isinstance(error, TypeError) and "boolean subtract" in str(error):
+        return DTypeError(f"{op}: bools have no difference; use x ^ y, or convert them, e.g. x.int()")
+    if isinstance(error, TypeError) and "boolean negative" in str(error):
+        return DTypeError(f"{op}: bools have no sign; use ~x, or convert them, e.g. x.int()")
     return error
 
 

@@ -68,6 +68,12 @@ def keep_for(array: Any, stream: Any) -> None:
     _allocator.keep_for(array, stream)
 
 
+def nccl() -> Any:
+    """``cupy.cuda.nccl``, which CuPy loads only by its full name; MissingExtraError without it."""
+    need("cupy", "cuda13", "NCCL")
+    return need("cupy.cuda.nccl", "cuda13", "NCCL")
+
+
 def is_built() -> bool:
     """Whether CuPy is installed, GPU or not."""
     return find_spec("cupy") is not None

@@ -183,11 +183,18 @@ def planned(module: Any, graph: Any, operands: tuple, asked: tuple) -> Plan:
     return Plan(graph, operands, int(graph.get_workspace_size()))
 
 
-def _handle(module: Any) -> Any:
-    device = int(cuda.cupy().cuda.runtime.getDevice())
+def _handle(module: Any, device: int) -> Any:
+    """That of the current device, on the current stream; None, told once, where cuDNN cannot be started."""
+    global _frontend
     found = _handles.get(device)
     if found is None:
-        found = _handles[device] = module.create_handle()
+        try:
+            found = _handles[device] = module.create_handle()
+        except Exception as error:
+            _frontend = False
+            warnings.warn(f"cuDNN is installed but cannot be started ({error}); kernels of this package run "
+                          f"instead", stacklevel=2)
+            return None
     module.set_stream(handle=found, stream=cuda.cupy().cuda.get_current_stream().ptr)
     return found
 
@@ -195,7 +202,9 @@ def _handle(module: Any) -> Any:
 def _run(key: tuple, make: Any, arrays: tuple) -> bool:
     """Run the plan of a key, made at its first use; False where there is none."""
     module, device = frontend(), int(cuda.cupy().cuda.runtime.getDevice())
-    handle = _handle(module)
+    handle = _handle(module, device)
+    if handle is None:
+        return False
     if (key, device) not in _plans:
         asked = key[0]
         try:

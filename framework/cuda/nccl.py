@@ -10,7 +10,7 @@ from .devices import needed
 def version() -> tuple[int, int, int]:
     """The version of NCCL, (2, 21, 5) say; DeviceError without a GPU."""
     needed()
-    number = _backend.cupy().cuda.nccl.get_version()
+    number = _backend.nccl().get_version()
     return number // 10000, number // 100 % 100, number % 100
 
 
@@ -28,7 +28,7 @@ def is_available(tensors: Any) -> bool:
 def unique_id() -> bytes:
     """What the processes of a group are to know each other by; DeviceError without a GPU."""
     needed()
-    return bytes(_backend.cupy().cuda.nccl.get_unique_id())
+    return bytes(_backend.nccl().get_unique_id())
 
 
 __dir__ = _own(globals())

@@ -4,6 +4,7 @@ from typing import Any
 
 from ..autograd import streams as _backward
 from ..backends import cuda as _backend
+from ..device import Device
 from .devices import needed
 
 
@@ -46,7 +47,9 @@ class Stream:
 
     def record_event(self, event: "Event | None" = None) -> "Event":
         """Put a mark into the queue."""
-        event = Event() if event is None else event
+        if event is None:
+            with _backend.on(self.device):
+                event = Event()
         event.record(self)
         return event
 
@@ -68,8 +71,17 @@ class ExternalStream(Stream):
         if not isinstance(stream_ptr, int) or isinstance(stream_ptr, bool):
             raise TypeError(f"ExternalStream: argument 'stream_ptr' must be an int, the handle of a queue, "
                             f"got {type(stream_ptr).__name__}")
-        index = needed(device).index
-        super().__init__(device, _own=_backend.cupy().cuda.ExternalStream(stream_ptr, index))
+        super().__init__(device, _own=_backend.cupy().cuda.Stream.from_external(_Handle(stream_ptr)))
+
+
+class _Handle:
+    """A handle as libraries hand queues on to each other."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._handle
 
 
 def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
@@ -85,12 +97,20 @@ class Event:
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False,
                  interprocess: bool = False) -> None:
-        needed()
-        self.own = _backend.cupy().cuda.Event(block=blocking, disable_timing=not enable_timing,
-                                              interprocess=interprocess)
+        self._how = blocking, not enable_timing, interprocess
+        self._make(needed().index)
+
+    def _make(self, index: int | None) -> None:
+        block, untimed, interprocess = self._how
+        self._index = index
+        self.own = _backend.cupy().cuda.Event(block=block, disable_timing=untimed, interprocess=interprocess)
 
     def record(self, stream: Stream | None = None) -> None:
         """Put it into a queue (default: the current one)."""
+        index = _backend.index_of(Device("cuda")) if stream is None else stream.device.index
+        if index != self._index:  # a mark is of one device
+            with _backend.on(Device("cuda", index)):
+                self._make(index)
         self.own.record(None if stream is None else stream.own)
 
     def wait(self, stream: Stream | None = None) -> None:
@@ -114,13 +134,15 @@ class Event:
 
 
 class StreamContext:
-    """A block whose work goes into a queue; nothing for None."""
+    """A block whose work goes into a queue, whose device is the current one there; nothing for None."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
 
     def __enter__(self) -> None:
         if self.stream is not None:
+            self._device = _backend.on(self.stream.device)
+            self._device.__enter__()
             self.stream.own.__enter__()
             _backward.entered()
 
@@ -128,6 +150,7 @@ class StreamContext:
         if self.stream is not None:
             _backward.left()
             self.stream.own.__exit__(*error)
+            self._device.__exit__(*error)
 
 
 def stream(stream: Stream | None) -> StreamContext:
@@ -148,8 +171,9 @@ def default_stream(device: Any = None) -> Stream:
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Let work go into a queue from here on; nothing for None."""
+    """Let work go into a queue, and to its device, from here on; nothing for None."""
     if stream is not None:
+        _backend.use(stream.device)
         stream.own.use()
         _backward.chosen(bool(stream.cuda_stream))
 

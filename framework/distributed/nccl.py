@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..backends import cuda
-from ..config import need
 from ..device import as_device
 from ..errors import DTypeError
 from .board import CODE, DTYPE_CODE
@@ -25,16 +24,10 @@ _OPS = {"SUM": "SUM", "PRODUCT": "PROD", "MIN": "MIN", "MAX": "MAX", "AVG": "AVG
 _BOOL = {"SUM": "MAX", "MAX": "MAX", "PRODUCT": "PROD", "MIN": "MIN"}
 
 
-def module() -> Any:
-    """``cupy.cuda.nccl``, or MissingExtraError."""
-    found = getattr(need("cupy", "cuda13", "the backend 'nccl'").cuda, "nccl", None)
-    return found or need("cupy.cuda.nccl", "cuda13", "the backend 'nccl'")
-
-
 def available() -> bool:
     """Whether CuPy brings NCCL."""
     try:
-        return bool(getattr(module(), "available", False))
+        return bool(getattr(cuda.nccl(), "available", False))
     except ImportError:
         return False
 
@@ -46,7 +39,7 @@ class NcclBackend:
     device = "cuda"
 
     def __init__(self, control: ShmBackend, device_id: Any = None) -> None:
-        self._nccl, self._control = module(), control
+        self._nccl, self._control = cuda.nccl(), control
         self.rank, self.size, self.board = control.rank, control.size, control.board
         cuda.cupy()
         count = cuda.device_count()
@@ -56,10 +49,10 @@ class NcclBackend:
         self._number = self.rank % count if device_id is None else cuda.index_of(as_device(device_id))
         unique = np.zeros(128, np.uint8)
         if self.rank == 0:
-            unique[:] = np.frombuffer(_as_bytes(self._nccl.get_unique_id()), np.uint8)
+            unique[:] = np.frombuffer(self._nccl.get_unique_id(), np.uint8)
         control.broadcast(unique, 0)
         with cuda.cupy().cuda.Device(self._number):
-            self._comm = self._nccl.NcclCommunicator(self.size, _as_id(unique), self.rank)
+            self._comm = self._nccl.NcclCommunicator(self.size, unique.tobytes(), self.rank)
 
     def _begin(self, name: str, a: Any = None, op: ReduceOp | None = None, root: int = -1) -> None:
         dtype = 0 if a is None else DTYPE_CODE[a.dtype.name]
@@ -220,12 +213,3 @@ class _Together:
 
     def __exit__(self, *exception: Any) -> None:
         self._nccl.groupEnd()
-
-
-def _as_bytes(unique: Any) -> bytes:
-    """CuPy gives the id as a tuple of 128 small ints."""
-    return bytes(b & 0xFF for b in unique)
-
-
-def _as_id(unique: np.ndarray) -> tuple:
-    return tuple(unique.view(np.int8).tolist())

@@ -140,10 +140,18 @@ def _solve_vjp(g: Any, A: Any, out: Any, B_shape: tuple, needs: tuple) -> tuple:
     return (None if ga is None else sum_to(ga, size=A.shape), sum_to(gb, size=B_shape) if needs[1] else None)
 
 
+def _of_one_batch(xp: Any, A: Any, B: Any) -> tuple:
+    """The operands as CuPy's solve takes them: it does not broadcast."""
+    if xp is np or A.shape[:-2] == B.shape[:-2]:
+        return A, B
+    lead = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    return tuple([xp.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (A, B)])
+
+
 solve_op = Op("solve", "A B", batch=rowwise, native="small_solve", infer=solve_infer, vjp=_solve_vjp,
               kernel=checked(
     "solve: the matrix A is singular; linalg.pinv(A) @ B gives the smallest solution of least squares")(
-        lambda xp, A, B: xp.linalg.solve(A, B)))
+        lambda xp, A, B: xp.linalg.solve(*_of_one_batch(xp, A, B))))
 
 
 def _triangular_kernel(xp: Any, A: Any, B: Any, *, upper: bool, unit: bool) -> Any:
@@ -152,7 +160,7 @@ def _triangular_kernel(xp: Any, A: Any, B: Any, *, upper: bool, unit: bool) -> A
     if found is NotImplemented:
         found = xp.triu(A, int(unit)) if upper else xp.tril(A, -int(unit))
         found = found + xp.eye(A.shape[-1], dtype=A.dtype) if unit else found
-    return xp.linalg.solve(found, B)
+    return xp.linalg.solve(*_of_one_batch(xp, found, B))
 
 
 def _triangular_vjp(g: Any, A: Any, out: Any, B_shape: tuple, needs: tuple, upper: bool, unit: bool) -> tuple:

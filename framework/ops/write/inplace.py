@@ -125,7 +125,10 @@ def store(x: Tensor, key: Any, array: Any, name: str) -> None:
         with on_device(memory):
             if hasattr(array, "base") and array_module(memory).may_share_memory(memory, array):
                 array = array.copy()  # NumPy takes care of overlap, CuPy does not
-            memory[key] = array
+            try:
+                memory[key] = array
+            except OverflowError as error:
+                raise readable(error, name) from None
         bump(x, name)
 
 

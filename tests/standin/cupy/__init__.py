@@ -780,7 +780,6 @@ cuda = types.SimpleNamespace(
     Device=Device,
     MemoryPointer=_Memory,
     Stream=_streams.Stream,
-    ExternalStream=_streams.ExternalStream,
     Event=_streams.Event,
     get_elapsed_time=_streams.elapsed,
     is_available=is_available,
@@ -789,7 +788,6 @@ cuda = types.SimpleNamespace(
         Device=Device, get_cublas_handle=lambda: _cublas.HANDLE + _current.stack[-1]
     ),
     cublas=_cublas,
-    nccl=_nccl,
     memory=_memory,
     MemoryPool=lambda: _memory.MemoryPool(lambda: _current.stack[-1]),
     using_allocator=_using_allocator,
@@ -830,3 +828,4 @@ def __getattr__(name: str) -> Any:
 
 
 _strict.apply(sys.modules[__name__], _cupyx.linalg_mode)
+sys.modules["cupy.cuda.nccl"] = _nccl  # as a module that has to be imported; cupy.cuda has no such attribute

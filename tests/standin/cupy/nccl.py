@@ -30,8 +30,8 @@ def get_version() -> int:
     return 23203
 
 
-def get_unique_id() -> tuple:
-    return tuple(_np.frombuffer(os.urandom(128), _np.int8).tolist())
+def get_unique_id() -> bytes:
+    return os.urandom(128)
 
 
 def groupStart() -> None:
@@ -62,11 +62,13 @@ def _at(ptr: int, count: int, kind: int) -> _np.ndarray:
 class NcclCommunicator:
     """Rank ``rank`` of ``ndev``."""
 
-    def __init__(self, ndev: int, commId: tuple, rank: int) -> None:
+    def __init__(self, ndev: int, commId: bytes, rank: int) -> None:
+        if type(commId) is not bytes:  # since CuPy 14
+            raise TypeError(f"Argument 'commId' has incorrect type (expected bytes, got {type(commId)})")
         if len(commId) != 128:
-            raise TypeError("commId must be a tuple of 128 ints")
+            raise ValueError(f"commId length {len(commId)} != 128.")
         self._n, self._rank = ndev, rank
-        self._name = bytes(b & 0xFF for b in commId[:12]).hex()
+        self._name = commId[:12].hex()
         self._in: list[queue.Queue] = [queue.Queue() for _ in range(ndev)]
         self._out: dict[int, Any] = {}
         self._listener = Listener(f"\0nccl-{self._name}-{rank}", "AF_UNIX", backlog=ndev)

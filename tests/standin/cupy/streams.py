@@ -19,6 +19,12 @@ class Race(RuntimeError):
     """A use of memory that is not certain to come after the work that it needs."""
 
 
+def _device() -> int:
+    import cupy
+
+    return int(cupy.cuda.runtime.getDevice()) if hasattr(cupy, "cuda") else 0
+
+
 _numbers = itertools.count(1)
 _all: Any = weakref.WeakSet()
 used = False  # whether there is more than the default stream: otherwise nothing is looked at
@@ -42,6 +48,7 @@ class Stream:
                  priority: int | None = None) -> None:
         global used
         self.ptr = 0 if null else next(_numbers) << 8
+        self.device_id = -1 if null else _device()
         self.clock: dict[int, int] = {}
         self._before: list[Stream] = []
         self._captured = False
@@ -49,7 +56,22 @@ class Stream:
         if not null:
             used = True
 
+    def _must_be_here(self) -> None:
+        if self.device_id not in (-1, _device()):
+            raise RuntimeError(f"The device that the stream is created on ({self.device_id}) does not match "
+                               f"with the current device ({_device()})")
+
+    @classmethod
+    def from_external(cls, obj: Any) -> "Stream":
+        """A queue of another library's, by its handle, of whatever device is current."""
+        version, handle = obj.__cuda_stream__()
+        assert version == 0
+        found = cls()
+        found.ptr, found.device_id = handle, -1
+        return found
+
     def __enter__(self) -> "Stream":
+        self._must_be_here()
         self._before.append(current.stream)
         current.stream = self
         return self
@@ -59,6 +81,7 @@ class Stream:
 
     def use(self) -> "Stream":
         """Let work go here from now on."""
+        self._must_be_here()
         current.stream = self
         return self
 
@@ -103,14 +126,6 @@ class Stream:
     def is_capturing(self) -> bool:
         """Whether what comes is kept."""
         return self._captured
-
-
-class ExternalStream(Stream):
-    """A queue of another library's, by its handle."""
-
-    def __init__(self, ptr: int, device_id: int = -1) -> None:
-        super().__init__()
-        self.ptr = ptr
 
 
 class _Current(threading.local):

@@ -97,6 +97,9 @@ def apply(cupy: Any, linalg_mode: Callable[[], str]) -> None:
                 raise TypeError("CuPy's matmul of batches of bfloat16 is its kernel for integers")
             if "e" in chars and linalg:
                 raise TypeError("float16 is unsupported in linalg")
+            if linalg and name == "solve" and arrays[0].shape[:-1] != arrays[1].shape[:-1]:
+                raise ValueError("a must have (..., M, M) shape and b must have (..., M, K) for "
+                                 "multidimensional b")
             if linalg and linalg_mode() == "raise":  # it reads what the library says of the matrices
                 cupy._counts.wait(name)
             try:
