@@ -14,7 +14,7 @@ from .. import dtypes
 from ..config import need
 from ..config.listing import own as _own
 from ..device import Device
-from ..errors import DeviceError
+from ..errors import DeviceError, MissingExtraError
 from . import nvml, precision, sdp
 from .gpu_memory import Allocator, install
 
@@ -71,7 +71,11 @@ def keep_for(array: Any, stream: Any) -> None:
 def nccl() -> Any:
     """``cupy.cuda.nccl``, which CuPy loads only by its full name; MissingExtraError without it."""
     need("cupy", "cuda13", "NCCL")
-    return need("cupy.cuda.nccl", "cuda13", "NCCL")
+    found = need("cupy.cuda.nccl", "cuda13", "NCCL")
+    if not getattr(found, "available", False):
+        raise MissingExtraError("NCCL is not there: CuPy finds no libnccl; install it with: pip install "
+                                "nvidia-nccl-cu13")
+    return found
 
 
 def is_built() -> bool:

@@ -27,7 +27,7 @@ _BOOL = {"SUM": "MAX", "MAX": "MAX", "PRODUCT": "PROD", "MIN": "MIN"}
 def available() -> bool:
     """Whether CuPy brings NCCL."""
     try:
-        return bool(getattr(cuda.nccl(), "available", False))
+        return bool(cuda.nccl())
     except ImportError:
         return False
 
