@@ -47,7 +47,7 @@ def parameters(value):
     for c in first[1] + ",":
         depth += (c in "([{") - (c in ")]}")
         if c == "," and not depth:
-            name = re.sub(r"\s*=.*", "", re.sub(r":.*", "", word, flags=re.S), flags=re.S).strip().split(" ")[-1]
+            name = re.split(r"[:=]", word)[0].strip().split(" ")[-1]
             if name not in ("", "/", "*", "self"):
                 taken.append(name)
             word = ""

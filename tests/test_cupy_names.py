@@ -1,7 +1,7 @@
 """What is used of CuPy is in the real one, as it is used, and what stands for it in tests takes the same.
 
-pip install --no-deps --target FOLDER cupy-cuda13x cuda-pathfinder && FRAMEWORK_CUPY=FOLDER pytest <this file>;
-an installed CuPy does, too. It is asked in a process of its own, and needs no GPU. With FRAMEWORK_CUPY nothing
+pip install --no-deps --target FOLDER cupy-cuda13x cuda-pathfinder, and FRAMEWORK_CUPY=FOLDER for pytest; an
+installed CuPy does, too. It is asked in a process of its own, and needs no GPU. With FRAMEWORK_CUPY nothing
 is skipped for want of it.
 """
 
@@ -31,15 +31,16 @@ class Real:
 
     def say(self, names):
         """{name: what cupy_facts.py says of it}."""
-        done = subprocess.run([sys.executable, HERE / "cupy_facts.py"], input=json.dumps(sorted(names)),
-                              capture_output=True, text=True, env=self.environment)
+        done = subprocess.run([sys.executable, HERE / "cupy_facts.py"], capture_output=True, text=True,
+                              input=json.dumps(sorted(names)), env=self.environment)
         assert not done.returncode, done.stderr[-2000:]
         return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
 def real():
-    folder, paths = os.environ.get("FRAMEWORK_CUPY"), os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    folder = os.environ.get("FRAMEWORK_CUPY")
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     paths = [p for p in paths if p and Path(p) != Path(STANDIN)]
     found = Real({**os.environ, "PYTHONPATH": os.pathsep.join([folder, *paths] if folder else paths)})
     if folder is None:
@@ -54,8 +55,8 @@ def real():
 
 
 def _dotted(node, known):
-    """The dotted name of an expression that begins with the module: ``cuda.cupy()``, ``cuda._cupy``, or a name
-    that was given it or a part of it (``known``); None of others."""
+    """The dotted name of an expression that begins with the module: ``cuda.cupy()``, ``cuda._cupy``, or a
+    name that was given it or a part of it (``known``); None of others."""
     if isinstance(node, ast.Name):
         return known.get(node.id)
     if isinstance(node, ast.Call):

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -361,3 +362,16 @@ def test_without_a_plan_our_kernel_runs(frontend, raw, cupy, monkeypatch):  # no
         F.conv2d(x, fw.ones(5, 2, 2, 2, device="cuda"))
     assert len(Graph.made) == 2
     assert not cudnn.is_available() and cudnn.version() is None or find_spec("cudnn")
+
+
+def test_a_cudnn_that_cannot_be_started_is_told_once(frontend, raw, cupy, monkeypatch):  # noqa: F811
+    def fails():
+        raise RuntimeError("no device")
+
+    monkeypatch.setattr(Frontend, "create_handle", fails)
+    conv, x = fw.nn.Conv2d(2, 3, 3).to("cuda"), fw.ones(1, 2, 5, 5, device="cuda")
+    with pytest.warns(UserWarning, match="cannot be started .no device.; kernels of this package run"):
+        first = conv(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert bool((conv(x) == first).all())

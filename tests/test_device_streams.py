@@ -170,6 +170,43 @@ def test_streams_of_other_libraries(races):
             fw.cuda.ExternalStream(wrong)
 
 
+def test_a_stream_brings_its_device_with_it(races):
+    """CuPy refuses to make a stream of another device than the current one the current one."""
+    there = fw.cuda.Stream("cuda:1")
+    with fw.cuda.stream(there):
+        assert fw.cuda.current_device() == 1 and fw.ones(1, device="cuda").device.index == 1
+        with fw.cuda.stream(fw.cuda.ExternalStream(there.cuda_stream, "cuda:1")):
+            assert fw.cuda.current_stream() == there
+    assert fw.cuda.current_device() == 0
+    mark = fw.cuda.Event()
+    mark.record(there)
+    there.record_event().wait(there)
+    try:
+        fw.cuda.set_stream(there)
+        assert fw.cuda.current_device() == 1 and fw.cuda.current_stream() == there
+    finally:
+        fw.cuda.set_device(0)
+        fw.cuda.set_stream(fw.cuda.default_stream())
+
+
+def test_pinned_memory_is_copied_anew_at_each_replay(races, monkeypatch):
+    """CuPy's own functions refuse to copy from the host in a capture, of any memory."""
+    monkeypatch.setattr(races.Uses, "use", lambda *given: None)
+    monkeypatch.setattr(races.Uses, "free", lambda *given: None)
+    host = fw.zeros(3).pin_memory()
+    graph = fw.cuda.CUDAGraph()
+    with fw.cuda.graph(graph):
+        y = host.to("cuda", non_blocking=True) + 1
+    for number in (4, 7):
+        host.fill_(number)
+        graph.replay()
+        assert y.tolist() == [number + 1] * 3
+    fw.cuda.graph.default_capture_stream = None
+    with pytest.raises(RuntimeError, match="not in rows"), fw.cuda.graph(fw.cuda.CUDAGraph()):
+        fw.zeros(4, 2).pin_memory().T.to("cuda", non_blocking=True)
+    fw.cuda.graph.default_capture_stream = None
+
+
 def in_streams(make, backward, sides=2):
     """What ``backward`` gives of the results of ``make(side)``, each computed in a stream of its own."""
     streams = [fw.cuda.Stream() for _ in range(sides)]

@@ -64,6 +64,7 @@ mine = [p.grad.cpu().numpy() for p in model.parameters()]
 everybody = [None] * n
 dist.all_gather_object(everybody, [g.tobytes() for g in mine])
 assert all(e == everybody[0] for e in everybody) and any(g.any() for g in mine)
+assert fw.cuda.nccl.version() > (2, 0) and len(fw.cuda.nccl.unique_id()) == 128
 dist.barrier()
 dist.destroy_process_group()
 print("done")
