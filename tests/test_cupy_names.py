@@ -45,8 +45,8 @@ def real():
     found = Real({**os.environ, "PYTHONPATH": os.pathsep.join([folder, *paths] if folder else paths)})
     if folder is None:
         pytest.importorskip("ml_dtypes")
-        look = "import cupy, ml_dtypes; assert 'standin' not in cupy.__version__"
-        if subprocess.run([sys.executable, "-c", look], capture_output=True, env=found.environment).returncode:
+        look = [sys.executable, "-c", "import cupy, ml_dtypes; assert 'standin' not in cupy.__version__"]
+        if subprocess.run(look, capture_output=True, env=found.environment).returncode:
             pytest.skip("no CuPy is here; FRAMEWORK_CUPY may name a folder with it")
     return found
 
