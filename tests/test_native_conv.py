@@ -382,14 +382,14 @@ def test_a_step_of_training_is_the_formulas(monkeypatch):
 
 
 @st.composite
-def poolings(draw):
+def poolings(draw, dims=(1, 2, 3), dilations=(1, 1, 2)):
     """(array, layout): images with repeated, infinite and undefined numbers."""
-    d = draw(st.integers(1, 3))
+    d = draw(st.sampled_from(dims))
     kernel, stride, dilation, padding, size = [], [], [], [], []
     for _ in range(d):
         kernel.append(draw(st.sampled_from([1, 2, 2, 3, 5, 9])))
         stride.append(draw(st.sampled_from([1, 2, 2, 3])))
-        dilation.append(draw(st.sampled_from([1, 1, 2])))
+        dilation.append(draw(st.sampled_from(dilations)))
         padding.append(draw(st.integers(0, (dilation[-1] * (kernel[-1] - 1) + 1) // 2)))
         size.append(draw(st.sampled_from([1, 2, 7, 14, 16, 28, 33] if d < 3 else [1, 4, 7])))
     ceil = draw(st.booleans())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from operator import attrgetter
+from sys import getrefcount
 from typing import Any
 from weakref import ref
 
@@ -291,7 +292,8 @@ def _run_in_streams(pending: dict, heap: list, retain: bool, live: bool, needed:
                     late.append((edge, g))
                     mine = False
                     continue
-                ge = _own_array(edge, ge)  # a leaf's .grad is the user's: never shared with another's
+                if ge is g or not _lies_alone(edge, ge):
+                    ge = _own_array(edge, ge)  # a leaf's .grad is the user's: never shared with another's
             if heap:
                 _add(pending, heap, edge, ge, owned, fresh)
             elif node is None:
@@ -402,6 +404,17 @@ def _call_hooks(node: Any, g: Any, live: bool) -> Any:
         # a hook may have kept it, or given a tensor of its own
         g = _own(g, False) if isinstance(g, Tensor) else _own_array(node, g)
     return g
+
+
+def _lies_alone(leaf: Leaf, g: Any) -> bool:
+    """Whether memory that a kernel made, say with channels last, is seen by ``g`` alone, which lies in all
+    of it as the leaf's tensor does in its own."""
+    owner, base = leaf.variable, getattr(g, "base", None)
+    return (type(base) is np.ndarray and owner is not None and base.base is None and base.nbytes == g.nbytes
+            and getrefcount(base) == _ALONE and g.flags.writeable and g.strides == owner._array.strides)
+
+
+_ALONE = 3  # the view's, ours and the call's
 
 
 def _own_array(leaf: Leaf, g: Any) -> Any:

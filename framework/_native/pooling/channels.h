@@ -25,4 +25,45 @@ template <class F> void each_share(const PoolShape& s, int64_t channels, F&& f) 
     });
 }
 
+// A window that reaches a place along an axis, and which of its elements that is.
+struct Reach {
+    int64_t window, element;
+};
+
+// For every place along an axis the windows that reach it, in order.
+class Reached {
+  public:
+    explicit Reached(const PoolAxis& a) {
+        for (int64_t i = 0; i < a.in; ++i) {
+            start.push_back(all.size());
+            const int64_t at = i + a.padding, least = at - a.dilation * (a.kernel - 1);
+            for (int64_t w = least > 0 ? (least + a.stride - 1) / a.stride : 0; w < a.out && w * a.stride <= at; ++w)
+                if ((at - w * a.stride) % a.dilation == 0) all.push_back({w, (at - w * a.stride) / a.dilation});
+        }
+        start.push_back(all.size());
+    }
+    struct Some {
+        const Reach *first, *last;
+        const Reach* begin() const { return first; }
+        const Reach* end() const { return last; }
+    };
+    Some at(int64_t place) const { return {all.data() + start[size_t(place)], all.data() + start[size_t(place) + 1]}; }
+
+  private:
+    std::vector<size_t> start;
+    std::vector<Reach> all;
+};
+
+// f(image, pixel, place along each axis) for the pixels of all images; `work` is what one costs, in numbers.
+template <class F> void each_pixel(const PoolShape& s, int64_t channels, int64_t work, F&& f) {
+    const PoolAxis &y = s.axis[1], &z = s.axis[2];
+    const int64_t lines = s.axis[0].in * y.in, images = s.planes / channels;
+    parallel(images * lines, 1 + (1 << 14) / (1 + z.in * work), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t line = i % lines;
+            for (int64_t l = 0; l < z.in; ++l) f(i / lines, line * z.in + l, line / y.in, line % y.in, l);
+        }
+    });
+}
+
 }  // namespace fw::windows

@@ -1,7 +1,6 @@
 // The largest elements of windows of images whose channels lie side by side: a vector holds channels, not windows, so
 // that nothing is copied into another order. What leaves the image is passed over.
 #include <algorithm>
-#include <atomic>
 #include <vector>
 
 #include "pooling/channels.h"
@@ -44,20 +43,21 @@ template <class F> void each_window(const PoolShape& s, int64_t begin, int64_t e
 template <class T> FW_INLINE Mask<T> places_at(const uint8_t* p, int64_t n) {
     typedef uint8_t Places __attribute__((vector_size(lanes<T>)));
     Places places{};
-    std::memcpy(&places, p, size_t(n));
+    if (n == lanes<T>) std::memcpy(&places, p, sizeof places);
+    else std::memcpy(&places, p, size_t(n));
     return __builtin_convertvector(places, Mask<T>);
 }
 
-bool disjoint(const PoolShape& s) {
-    for (const PoolAxis& a : s.axis)
-        if (a.out > 1 && a.stride < a.dilation * (a.kernel - 1) + 1) return false;
-    return true;
-}
-
-bool in_windows(const uint8_t* where, int64_t n, int64_t window) {
-    uint8_t most = 0;
-    for (int64_t i = 0; i < n; ++i) most = std::max(most, where[i]);
-    return n == 0 || most < window;
+// The first n numbers at y whose places are this one, 0 for the others.
+template <class T> FW_INLINE Vec<T> chosen(const T* y, const uint8_t* where, int64_t n, uint8_t number) {
+#if defined(FW_AVX512)
+    const __mmask16 first = __mmask16(_bzhi_u32(0xffff, unsigned(n)));
+    const __mmask16 mine = _mm_mask_cmpeq_epi8_mask(first, _mm_maskz_loadu_epi8(first, where), _mm_set1_epi8(char(number)));
+    if constexpr (sizeof(T) == 4) return (Vec<T>)_mm512_maskz_loadu_ps(mine, y);
+    else return (Vec<T>)_mm512_maskz_loadu_pd(__mmask8(mine), y);
+#else
+    return select<T>(places_at<T>(where, n) == Int<T>(number), some(y, n), Vec<T>{});
+#endif
 }
 
 template <class T, bool Values, bool Places>
@@ -99,32 +99,34 @@ template <class T> void max_channels(const PoolShape& s, int64_t channels, const
     });
 }
 
-template <class T> bool spread_channels(const PoolShape& s, int64_t channels, const T* y, const uint8_t* where, T* x) {
-    if (!in_windows(where, s.planes * s.out_size(), s.window())) return false;
-    const bool apart = disjoint(s);
-    each_share(s, channels, [&](int64_t image, int64_t first, int64_t count) {
-        T* to = x + image * s.in_size() * channels + first;
-        const int64_t from = image * s.out_size() * channels + first;
-        for (int64_t p = 0; p < s.in_size(); ++p) std::fill_n(to + p * channels, count, T(0));
-        each_window(s, 0, s.axis[0].out * s.axis[1].out, [&](int64_t out, const std::vector<Position>& at) {
-            const int64_t here = from + out * channels;
-            for (int64_t c = 0; c < count; c += lanes<T>) {
-                const int64_t n = std::min<int64_t>(lanes<T>, count - c);
-                const Vec<T> v = some(y + here + c, n);
-                const Mask<T> place = places_at<T>(where + here + c, n);
-                for (const Position& p : at) {
-                    T* cell = to + p.pixel * channels + c;
-                    const Vec<T> mine = select<T>(place == Int<T>(p.number), v, Vec<T>{});
-                    keep(cell, apart ? mine : some(cell, n) + mine, n);
-                }
-            }
-        });
+// Every pixel takes from the windows that reach it what they have for it.
+template <class T> void spread_channels(const PoolShape& s, int64_t channels, const T* y, const uint8_t* where, T* x) {
+    struct Read {
+        int64_t at;
+        uint8_t number;
+    };
+    const Reached xs(s.axis[0]), ys(s.axis[1]), zs(s.axis[2]);
+    const PoolAxis &v = s.axis[1], &w = s.axis[2];
+    each_pixel(s, channels, channels, [&](int64_t image, int64_t pixel, int64_t i, int64_t j, int64_t l) {
+        const int64_t from = image * s.out_size();
+        T* to = x + (image * s.in_size() + pixel) * channels;
+        Read reads[256];  // at most as many as a window has elements
+        Read* end = reads;
+        for (const Reach& p : xs.at(i))
+            for (const Reach& q : ys.at(j))
+                for (const Reach& r : zs.at(l))
+                    *end++ = {(from + (p.window * v.out + q.window) * w.out + r.window) * channels,
+                              uint8_t((p.element * v.kernel + q.element) * w.kernel + r.element)};
+        for (int64_t c = 0; c < channels; c += lanes<T>) {
+            const int64_t n = std::min<int64_t>(lanes<T>, channels - c);
+            Vec<T> sum{};
+            for (const Read* r = reads; r != end; ++r) sum += chosen(y + r->at + c, where + r->at + c, n, r->number);
+            keep(to + c, sum, n);
+        }
     });
-    return true;
 }
 
-template <class T> bool collect_channels(const PoolShape& s, int64_t channels, const T* x, const uint8_t* where, T* y) {
-    if (!in_windows(where, s.planes * s.out_size(), s.window())) return false;
+template <class T> void collect_channels(const PoolShape& s, int64_t channels, const T* x, const uint8_t* where, T* y) {
     each_share(s, channels, [&](int64_t image, int64_t first, int64_t count) {
         const T* from = x + image * s.in_size() * channels + first;
         const int64_t to = image * s.out_size() * channels + first;
@@ -140,14 +142,13 @@ template <class T> bool collect_channels(const PoolShape& s, int64_t channels, c
             }
         });
     });
-    return true;
 }
 
 template void max_channels(const PoolShape&, int64_t, const float*, float*, uint8_t*);
 template void max_channels(const PoolShape&, int64_t, const double*, double*, uint8_t*);
-template bool spread_channels(const PoolShape&, int64_t, const float*, const uint8_t*, float*);
-template bool spread_channels(const PoolShape&, int64_t, const double*, const uint8_t*, double*);
-template bool collect_channels(const PoolShape&, int64_t, const float*, const uint8_t*, float*);
-template bool collect_channels(const PoolShape&, int64_t, const double*, const uint8_t*, double*);
+template void spread_channels(const PoolShape&, int64_t, const float*, const uint8_t*, float*);
+template void spread_channels(const PoolShape&, int64_t, const double*, const uint8_t*, double*);
+template void collect_channels(const PoolShape&, int64_t, const float*, const uint8_t*, float*);
+template void collect_channels(const PoolShape&, int64_t, const double*, const uint8_t*, double*);
 
 }  // namespace fw::windows

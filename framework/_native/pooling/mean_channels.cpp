@@ -24,11 +24,84 @@ template <class F> void each_line(const PoolShape& s, F&& f) {
             f(i, j, out, inside(s.axis[0], i), inside(s.axis[1], j));
 }
 
+// Windows and elements that are few enough to be gone over for each of the others.
+constexpr int64_t few_elements = 9, some_elements = 64;
+
+bool each_alone(const PoolShape& s) {
+    bool apart = true;
+    for (const PoolAxis& a : s.axis) apart = apart && (a.out == 1 || a.stride >= a.kernel);
+    return s.window() <= (apart ? some_elements : few_elements);
+}
+
+// Of windows that share little: each for itself, in registers.
+template <class T> void mean_alone(const PoolShape& s, int64_t channels, const Shares& shares, const T* x, T* y) {
+    const PoolAxis &v = s.axis[1], &z = s.axis[2];
+    const int64_t lines = s.axis[0].out * v.out, images = s.planes / channels;
+    parallel(images * lines, 1 + (1 << 14) / (1 + z.out * channels * s.window()), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t line = i % lines;
+            const Range as = inside(s.axis[0], line / v.out), bs = inside(v, line % v.out);
+            const double share = shares.line(line / v.out, line % v.out);
+            const T* from = x + i / lines * s.in_size() * channels;
+            T* to = y + i * z.out * channels;
+            for (int64_t l = 0; l < z.out; ++l, to += channels) {
+                const Range zs = inside(z, l);
+                const Vec<T> by = splat(shares.of<T>(share, l));
+                for (int64_t c = 0; c < channels; c += lanes<T>) {
+                    const int64_t n = std::min<int64_t>(lanes<T>, channels - c);
+                    Vec<T> sum{};
+                    for (int64_t k = zs.begin; k < zs.end; ++k) {
+                        Vec<T> column{};
+                        for (int64_t a = as.begin; a < as.end; ++a)
+                            for (int64_t b = bs.begin; b < bs.end; ++b)
+                                column += some(from + ((a * v.in + b) * z.in + k) * channels + c, n);
+                        sum += column;
+                    }
+                    keep(to + c, sum * by, n);
+                }
+            }
+        }
+    });
+}
+
+// The way back: every pixel takes its share of the windows that reach it.
+template <class T> void spread_alone(const PoolShape& s, int64_t channels, const Shares& shares, const T* y, T* x) {
+    struct Read {
+        const T* y;
+        T share;
+    };
+    const Reached xs(s.axis[0]), ys(s.axis[1]), zs(s.axis[2]);
+    const PoolAxis &v = s.axis[1], &w = s.axis[2];
+    std::vector<T> share(size_t(s.out_size()));
+    for (int64_t line = 0; line < s.axis[0].out * v.out; ++line)
+        for (int64_t l = 0; l < w.out; ++l)
+            share[size_t(line * w.out + l)] = shares.of<T>(shares.line(line / v.out, line % v.out), l);
+    each_pixel(s, channels, channels, [&](int64_t image, int64_t pixel, int64_t i, int64_t j, int64_t l) {
+        const T* from = y + image * s.out_size() * channels;
+        T* to = x + (image * s.in_size() + pixel) * channels;
+        Read reads[some_elements];
+        Read* end = reads;
+        for (const Reach& p : xs.at(i))
+            for (const Reach& q : ys.at(j))
+                for (const Reach& r : zs.at(l)) {
+                    const int64_t out = (p.window * v.out + q.window) * w.out + r.window;
+                    *end++ = {from + out * channels, share[size_t(out)]};
+                }
+        for (int64_t c = 0; c < channels; c += lanes<T>) {
+            const int64_t n = std::min<int64_t>(lanes<T>, channels - c);
+            Vec<T> sum{};
+            for (const Read* r = reads; r != end; ++r) sum += some(r->y + c, n) * splat(r->share);
+            keep(to + c, sum, n);
+        }
+    });
+}
+
 }  // namespace
 
 template <class T>
 void mean_channels(const PoolShape& s, int64_t channels, bool include, int64_t divisor, const T* x, T* y) {
     const Shares shares(s, include, divisor);
+    if (each_alone(s)) return mean_alone(s, channels, shares, x, y);
     const PoolAxis& z = s.axis[2];
     each_share(s, channels, [&](int64_t image, int64_t first, int64_t count) {
         const T* from = x + image * s.in_size() * channels + first;
@@ -55,6 +128,7 @@ void mean_channels(const PoolShape& s, int64_t channels, bool include, int64_t d
 template <class T>
 void spread_mean_channels(const PoolShape& s, int64_t channels, bool include, int64_t divisor, const T* y, T* x) {
     const Shares shares(s, include, divisor);
+    if (each_alone(s)) return spread_alone(s, channels, shares, y, x);
     const PoolAxis& z = s.axis[2];
     each_share(s, channels, [&](int64_t image, int64_t first, int64_t count) {
         const T* from = y + image * s.out_size() * channels + first;

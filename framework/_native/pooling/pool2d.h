@@ -87,8 +87,8 @@ template <class P> bool flat_places(const PoolShape& s, int64_t channels, const 
 
 // The same of images whose channels, `channels` of them, lie side by side (n, sizes, c). Windows of fewer than 256 elements.
 template <class T> void max_channels(const PoolShape& s, int64_t channels, const T* x, T* largest, uint8_t* where);
-template <class T> bool spread_channels(const PoolShape& s, int64_t channels, const T* y, const uint8_t* where, T* x);
-template <class T> bool collect_channels(const PoolShape& s, int64_t channels, const T* x, const uint8_t* where, T* y);
+template <class T> void spread_channels(const PoolShape& s, int64_t channels, const T* y, const uint8_t* where, T* x);
+template <class T> void collect_channels(const PoolShape& s, int64_t channels, const T* x, const uint8_t* where, T* y);
 
 // The mean of every window, whose sum is divided by `divisor`, or if that is 0 by how many of its elements are in the image
 // (`include`: in the image or its padding).

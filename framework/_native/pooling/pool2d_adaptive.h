@@ -16,6 +16,11 @@ struct Cuts {
 template <class T>
 void adaptive_max(const Cuts (&cut)[conv_dims], const T* x, int64_t planes, T* largest, int64_t* places);
 
+// The same of images whose channels lie side by side.
+template <class T>
+void adaptive_max_channels(const Cuts (&cut)[conv_dims], int64_t images, int64_t channels, const T* x, T* largest,
+                           int64_t* places);
+
 // Rows of `numbers` numbers and of `places` places among them.
 struct PlaceRows {
     int64_t rows = 1, numbers = 1, places = 1;
@@ -27,6 +32,10 @@ struct PlaceRows {
 
 // y: the numbers of x at the places; and the way back, which adds up, or of two numbers at a place keeps the last. False where a place is none: places are checked where
 // they are used, since another thread may change them.
+// Of rows that are channels side by side: `channels` of them in each image.
+template <class T> bool pick_channels(const PlaceRows& r, int64_t channels, const T* x, const int64_t* index, T* y);
+template <class T>
+bool put_channels(const PlaceRows& r, int64_t channels, const T* y, const int64_t* index, bool adds, T* x);
 template <class T> bool pick_places(const PlaceRows& r, const T* x, const int64_t* index, T* y);
 template <class T> bool put_places(const PlaceRows& r, const T* y, const int64_t* index, bool adds, T* x);
 

@@ -19,8 +19,20 @@ nb::object adaptive_max_of(Array x, const Sizes& out) {
     if (!countable(out.data(), d)) return not_implemented();
     for (const Cuts& c : cut)
         if (double(c.in) * double(c.out) > 9e18) return not_implemented();
-    InRows rows(x);
     const Sizes shape = pooled(sizes(x), out);
+    if (has_channels_last(x, out) && x.size() < INT32_MAX) {
+        NewArray y = new_channels_last(x.ndim(), shape.data(), x.type());
+        NewArray index = new_channels_last(x.ndim(), shape.data(), NPY_INT64);
+        {
+            Release release(x.size() * 8);
+            by_float(x, [&](auto t) {
+                using T = decltype(t);
+                adaptive_max_channels(cut, x.shape(0), x.shape(1), x.data<T>(), y.data<T>(), index.data<int64_t>());
+            });
+        }
+        return nb::make_tuple(give(y), give(index));
+    }
+    InRows rows(x);
     NewArray y = new_array(int(shape.size()), shape.data(), x.type());
     NewArray index = new_array(int(shape.size()), shape.data(), NPY_INT64);
     {
@@ -38,6 +50,18 @@ nb::object pick_of(Array x, Array index, int64_t d) {
     PlaceRows r;
     if (!x.is_float() || !index.is<int64_t>() || !r.fit(sizes(x), sizes(index), d))
         return not_implemented();
+    if (x.ndim() == int(d) + 2 && channels_last(x) && channels_last(index)) {
+        NewArray y = new_channels_last(index.ndim(), index.shape(), x.type());
+        bool good = false;
+        {
+            Release release(y.size() * 8);
+            by_float(x, [&](auto t) {
+                using T = decltype(t);
+                good = pick_channels(r, x.shape(1), x.data<T>(), index.data<int64_t>(), y.data<T>());
+            });
+        }
+        return good ? give(y) : not_implemented();
+    }
     InRows rows(x), places(index);
     NewArray y = new_array(index.ndim(), index.shape(), x.type());
     bool good = false;
@@ -55,6 +79,18 @@ nb::object put_of(Array y, Array index, int64_t d, const Sizes& x_shape, bool ad
     PlaceRows r;
     if (!y.is_float() || !index.is<int64_t>() || !y.same_shape(index) || !r.fit(x_shape, sizes(index), d))
         return not_implemented();
+    if (y.ndim() == int(d) + 2 && channels_last(y) && channels_last(index)) {
+        NewArray x = new_channels_last(y.ndim(), x_shape.data(), y.type());
+        bool good = false;
+        {
+            Release release(x.size() * 4);
+            by_float(y, [&](auto t) {
+                using T = decltype(t);
+                good = put_channels(r, y.shape(1), y.data<T>(), index.data<int64_t>(), adds, x.data<T>());
+            });
+        }
+        return good ? give(x) : not_implemented();
+    }
     InRows rows(y), places(index);
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
     bool good = false;

@@ -141,19 +141,19 @@ nb::object max_spread(Array y, Array where, const Sizes& x_shape, const Sizes& k
                       const Sizes& padding, const Sizes& dilation, const Sizes& out) {
     const Windows w(y, x_shape, kernel, stride, padding, dilation, out);
     if (!w.fit || !are_places(where) || !has_shape(y, w.out) || !y.same_shape(where)) return not_implemented();
-    bool good = false;
     if (by_channels(y, w.shape, kernel) && channels_last(where)) {
         NewArray x = new_channels_last(y.ndim(), x_shape.data(), y.type());
         {
             Release release(x.size() * 4);
             by_float(y, [&](auto t) {
                 using T = decltype(t);
-                good = spread_channels<T>(w.shape, y.shape(1), y.data<T>(), where.data<uint8_t>(), x.data<T>());
+                spread_channels<T>(w.shape, y.shape(1), y.data<T>(), where.data<uint8_t>(), x.data<T>());
             });
         }
-        return good ? give(x) : not_implemented();
+        return give(x);
     }
     InRows rows(y), places(where);
+    bool good = false;
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
     {
         Release release(x.size() * 4);
@@ -171,19 +171,19 @@ nb::object max_collect(Array x, Array where, const Sizes& kernel, const Sizes& s
                        const Sizes& dilation, const Sizes& out) {
     const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
     if (!w.fit || !are_places(where) || !has_shape(where, w.out)) return not_implemented();
-    bool good = false;
     if (by_channels(x, w.shape, kernel) && channels_last(where)) {
         NewArray y = new_channels_last(x.ndim(), w.out.data(), x.type());
         {
             Release release(x.size() * 4);
             by_float(x, [&](auto t) {
                 using T = decltype(t);
-                good = collect_channels<T>(w.shape, x.shape(1), x.data<T>(), where.data<uint8_t>(), y.data<T>());
+                collect_channels<T>(w.shape, x.shape(1), x.data<T>(), where.data<uint8_t>(), y.data<T>());
             });
         }
-        return good ? give(y) : not_implemented();
+        return give(y);
     }
     InRows rows(x), places(where);
+    bool good = false;
     NewArray y = w.result(x.type());
     {
         Release release(x.size() * 4);

@@ -16,7 +16,7 @@ using Objects = std::vector<nb::object>;
 
 PyTypeObject *leaf_class = nullptr, *pick_class, *op_class, *rule_class, *expression_class;
 PyObject *pull_of_op, *pull_of_elementwise, *masked_walks, *thread_state;
-PyObject *plus, *add_into, *own_array, *call_hooks, *accumulate, *takes_over, *mended;  // Python's
+PyObject *plus, *add_into, *own_array, *lies_alone, *call_hooks, *accumulate, *takes_over, *mended;  // Python's
 PyObject *word_pull, *word_pull_new, *word_on, *word_passes, *word_base, *word_array, *word_needs, *word_walk;
 PyObject *word_differentiable, *word_among_inputs, *word_among_outputs;
 
@@ -328,7 +328,8 @@ void Walk::hand_on(PyObject* op, const nb::object& edges, const Objects& grads, 
                     given_mine = false;
                     continue;
                 }
-                grad = called(own_array, leaf, grad);  // a leaf's .grad is the user's: never shared with another's
+                if (whole || !is_true(called(lies_alone, leaf, grad).ptr()))
+                    grad = called(own_array, leaf, grad);  // a leaf's .grad is the user's: never shared with another's
             }
         }
         if (!heap.empty()) {
@@ -476,7 +477,8 @@ void set_up_backward(nb::object engine, nb::object op, nb::object elementwise, n
     word_base = word("base"), word_array = word("array"), word_needs = word("needs"), word_walk = word("walk");
     word_differentiable = word("differentiable"), word_among_inputs = word("in"), word_among_outputs = word("out");
     const auto of = [&](const char* name) { return asked(engine.ptr(), word(name)).release().ptr(); };
-    plus = of("plus"), add_into = of("_add_into"), own_array = of("_own_array"), call_hooks = of("_call_hooks");
+    plus = of("plus"), add_into = of("_add_into"), own_array = of("_own_array");
+    lies_alone = of("_lies_alone"), call_hooks = of("_call_hooks");
     accumulate = of("accumulate"), takes_over = of("takes_over"), masked_walks = of("masked_walks"), thread_state = of("state");
     op_class = record;
     op.inc_ref();
