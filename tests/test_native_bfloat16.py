@@ -421,6 +421,101 @@ def test_the_matrix_unit_in_threads_and_forked_processes():
     assert found == twin.tobytes()
 
 
+def channels_last(x, wanted):
+    """The same numbers, the channels of a place side by side if ``wanted``."""
+    order = (0, *range(2, x.ndim), 1)
+    return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order)) if wanted else x
+
+
+@st.composite
+def tiled_convolutions(draw):
+    """``convolutions()`` with channels and rows beside the sizes of tiles, and how images and kernels lie."""
+    x_shape, w_shape, given = draw(convolutions())
+    each, rows = (draw(st.sampled_from([1, 3, 16, 17, 32, 40])) for _ in range(2))
+    groups = given["groups"]
+    x_shape, w_shape = (x_shape[0], each * groups, *x_shape[2:]), (rows * groups, each, *w_shape[2:])
+    assume(np.prod(x_shape) * np.prod(w_shape[2:]) * rows < 2e6)  # the twin takes its time
+    return x_shape, w_shape, given, [draw(st.booleans()) and len(x_shape) > 3 for _ in range(3)]
+
+
+def tiled_calls(shapes, seed, numbers=normal):
+    """Record, arrays as they should lie, and settings of the three convolutions by tiles."""
+    x_shape, w_shape, given, last = shapes
+    b = normal(seed + 2, w_shape[0]) if seed % 2 else None
+    out = windows.out_sizes(x_shape[2:], w_shape[2:], *list(given.values())[:3])
+    x, w, y = (channels_last(numbers(seed + i, *s), wanted)
+               for i, (s, wanted) in enumerate(zip((x_shape, w_shape, (x_shape[0], w_shape[0], *out)), last)))
+    yield conv.conv, native.conv_by_tiles, (x, w, b), given
+    yield conv.conv_input_grad, native.conv_input_grad_by_tiles, (y, w), {"x_shape": x_shape, **given}
+    yield conv.conv_weight_grad, native.conv_weight_grad_by_tiles, (x, y), {"w_shape": w_shape, **given}
+
+
+@slow
+@given(tiled_convolutions(), threads, seeds)
+def test_convolutions_by_the_twin(shapes, count, seed):
+    for op, tiles, arrays, how in tiled_calls(shapes, seed):
+        with with_threads(count):
+            out = tiles(*arrays, **how, plain=True)
+        wide = [None if a is None else a.astype(np.float64) for a in arrays]
+        right = op.plain(*wide, **how)
+        size = op.plain(*(None if a is None else np.abs(a) for a in wide), **how)
+        assert out.dtype == BF16 and out.shape == right.shape
+        slack = (np.abs(right) * 2.0**-8 + size * 2.0**-18) * 1.0001 + TINY
+        assert np.all(np.abs(out.astype(np.float64) - right) <= slack)
+        last = any(a is not None and a.ndim > 3 and a.size and not a.flags.c_contiguous for a in arrays[:2])
+        assert (out if not last else out.transpose(0, *range(2, out.ndim), 1)).flags.c_contiguous
+
+
+@with_unit
+@slow
+@given(tiled_convolutions(), threads, st.sampled_from([normal, special]), seeds)
+def test_convolutions_by_the_matrix_unit_have_the_bits_of_its_twin(shapes, count, numbers, seed):
+    for _, tiles, arrays, how in tiled_calls(shapes, seed, numbers):
+        with with_threads(count):
+            same_bits(tiles(*arrays, **how, plain=False), tiles(*arrays, **how, plain=True))
+
+
+@with_unit
+@pytest.mark.parametrize("x,w,stride,padding,groups", [
+    ((3, 64, 40, 44), (96, 64, 3, 3), 1, 1, 1), ((2, 300, 14, 14), (70, 300, 3, 3), 2, 1, 1),
+    ((2, 3, 64, 64), (40, 3, 7, 7), 2, 3, 1), ((5, 96, 19, 23), (64, 96, 1, 1), 1, 0, 1),
+    ((1, 64, 60, 60), (64, 64, 1, 1), 2, 0, 1), ((9, 32, 7, 7), (64, 16, 3, 3), 1, 1, 2),
+    ((2, 70, 5000), (33, 70, 5), 1, 2, 1), ((2, 16, 9, 20, 20), (32, 16, 3, 3, 3), 1, 1, 1),
+    ((1, 32, 4, 4), (640, 32, 3, 3), 1, 1, 1)])
+def test_large_convolutions_by_the_matrix_unit(x, w, stride, padding, groups):
+    d = len(x) - 2
+    given = {"stride": (stride,) * d, "padding": (padding,) * d, "dilation": (1,) * d, "groups": groups}
+    for last in ([False] * 3, [d > 1] * 3):
+        for op, tiles, arrays, settings_ in tiled_calls((x, w, given, last), 1):
+            found = []
+            for count in (1, 2, 5):
+                with with_threads(count):
+                    found.append(tiles(*arrays, **settings_, plain=False))
+            assert found[0].tobytes() == found[1].tobytes() == found[2].tobytes()
+            wide = [None if a is None else a.astype(np.float32) for a in arrays]
+            right = op.cpu(*wide, **settings_)
+            size = op.cpu(*(None if a is None else np.abs(a) for a in wide), **settings_)
+            slack = np.abs(right) * 2.0**-7.9 + size * 2.0**-17
+            assert np.all(np.abs(found[0].astype(np.float32) - right) <= slack)
+            if op is conv.conv:
+                assert native.conv_bf16(*arrays, **settings_).tobytes() == found[0].tobytes()  # goes that way
+
+
+def test_tiles_leave_nan_where_its_windows_are():
+    x, w = normal(1, 1, 3, 9, 9), normal(2, 5, 3, 3, 3)
+    x[0, 1, 8, 8] = np.nan
+    given = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
+    out = np.isnan(native.conv_by_tiles(x, w, None, **given, plain=True).astype(np.float32))
+    wanted = np.zeros((1, 5, 9, 9), bool)
+    wanted[:, :, 7:, 7:] = True
+    assert np.array_equal(out, wanted)
+    y = normal(3, 1, 5, 9, 9)
+    grad = native.conv_weight_grad_by_tiles(x, y, **given, w_shape=w.shape, plain=True)
+    wanted = np.zeros((5, 3, 3, 3), bool)
+    wanted[:, 1, 1:, 1:] = True  # the first row and column of the kernel never see the last place
+    assert np.array_equal(np.isnan(grad.astype(np.float32)), wanted)
+
+
 @with_unit
 @pytest.mark.parametrize("choice", ["off", "0", "on"])
 def test_the_matrix_unit_can_be_switched_off(choice):

@@ -295,6 +295,12 @@ def call_directly(module):
         from ml_dtypes import bfloat16
 
         module.matmul_by_tiles(numbers(20, 34).astype(bfloat16), numbers(34, 18).astype(bfloat16), True)
+        x, w, y = (numbers(*s).astype(bfloat16) for s in ((2, 6, 9, 8), (10, 3, 3, 3), (2, 10, 5, 4)))
+        given = {"stride": (2, 2), "padding": (1, 1), "dilation": (1, 1), "groups": 2}
+        for plain in (True, False):
+            quietly(lambda p=plain: module.conv_by_tiles(x, w, None, **given, plain=p))
+            quietly(lambda p=plain: module.conv_input_grad_by_tiles(y, w, x_shape=x.shape, **given, plain=p))
+            quietly(lambda p=plain: module.conv_weight_grad_by_tiles(x, y, w_shape=w.shape, **given, plain=p))
 
 
 # -- changing them --------------------------------------------------------------------------------

@@ -5,6 +5,8 @@
 // bfloat16, and B of 16 rows of 16 pairs: row q holds the numbers of steps 2q and 2q + 1, side by side for each column.
 // Even and odd steps are summed apart, one after the other, then together, then into C; denormal numbers are 0, and a
 // product is rounded only as part of its sum.
+//
+// `dot_bytes<C, A, B>`: the same of 64 steps and whole numbers: C of int32, A of int8, and B of uint8 in fours.
 #pragma once
 
 #include <cmath>
@@ -55,6 +57,14 @@ class Twin {
             }
     }
 
+    template <int C, int A, int B> void dot_bytes() {
+        for (int i = 0; i < ROWS; ++i)
+            for (int j = 0; j < ROWS; ++j)
+                for (int q = 0; q < ROWS; ++q)
+                    for (int byte = 0; byte < 32; byte += 8)
+                        tile[C][i][j] += uint32_t(int32_t(int8_t(tile[A][i][q] >> byte)) * int32_t(uint8_t(tile[B][q][j] >> byte)));
+    }
+
     static float flushed(float x) {
         const uint32_t u = bits<uint32_t>(x);
         return u & 0x7f800000 ? x : bits<float>(u & 0x80000000);
@@ -90,6 +100,15 @@ inline bool available() {
     return has;
 }
 
+// Whether it multiplies bytes as well.
+inline bool has_bytes() {
+    static const bool has = [] {
+        unsigned a = 0, b = 0, c = 0, d = 0;
+        return available() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 25 & 1);
+    }();
+    return has;
+}
+
 // The tiles of this thread, all of full size while it lives. To set them up and release them takes as long as a small product:
 // what makes many keeps one around them.
 class Unit {
@@ -119,6 +138,9 @@ class Unit {
     template <int C, int A, int B> void dot() {
         __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
     }
+    template <int C, int A, int B> void dot_bytes() {
+        __asm__ volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+    }
 
   private:
     static int& alive() {  // of this thread
@@ -129,6 +151,7 @@ class Unit {
 
 #else
 inline bool available() { return false; }
+inline bool has_bytes() { return false; }
 using Unit = Twin;
 #endif
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "base/pool.h"
 #include "base/scratch.h"
 #include "base/vecmath.h"
+#include "quantized/int8_products.h"
 #include "quantized/int8_tile.h"
 
 namespace fw::int8 {
@@ -22,11 +24,21 @@ const Way* find(std::string_view name) {
     if (name == "plain") return &way_of<Loops<16>>("plain");
     if (name == "words") return &way_of<Words>("words");
     if (name == "bytes") return has_dot() ? &way_of<Dot>("bytes") : &way_of<Loops<FW_BYTES>>("bytes");
+    if (name == "tiles") {
+        // what is too small for tiles goes by rows of their length
+        constexpr int64_t length = sizeof(Vec<uint8_t>);
+        static const Way way = [] {
+            Way w = length == STEP && has_dot() ? way_of<Dot>("tiles") : way_of<Loops<STEP>>("tiles");
+            w.name = "tiles", w.tiles = amx::has_bytes() ? Way::unit : Way::twin;
+            return w;
+        }();
+        return &way;
+    }
     return nullptr;
 }
 
 const Way*& chosen() {
-    static const Way* way = find(has_dot() ? "bytes" : "words");
+    static const Way* way = find(amx::has_bytes() ? "tiles" : has_dot() ? "bytes" : "words");
     return way;
 }
 
@@ -165,6 +177,59 @@ void quantize(uint8_t* to, const float* x, int64_t n, Scale s) {
     parallel(n, GRAIN, [&](int64_t begin, int64_t end) { bytes_of(to + begin, x + begin, end - begin, s); });
 }
 
+namespace {
+
+constexpr int64_t COLUMNS = 16;         // tiles of activations that are multiplied with the same weights
+constexpr int64_t FROM_FAR = 4 << 20;   // bytes of weights that come from memory: one row is read row by row
+
+// The sums of weights times `by`, of 32 rows.
+void shares_of(const Way& way, const WeightRows& w, const uint8_t* ones, int64_t length, int32_t by, int32_t (&share)[SIDE]) {
+    std::memset(share, 0, sizeof share);
+    for (int64_t j = 0; j < w.count && by; j += ACROSS) {
+        const int8_t* b[ACROSS];
+        for (int64_t o = 0; o < ACROSS; ++o) b[o] = w.row(j + o);
+        Four sums[4];
+        way.activations_first[0](ones, length, b, length / way.chunk, sums);
+        sums[0] *= by;
+        std::memcpy(share + j, &sums[0], sizeof sums[0]);
+    }
+}
+
+// q: the activations as bytes, in rows of whole steps, and a row of ones behind them.
+template <class U> void linear_by_tiles(const Way& way, const Linear& g, Scale s, const uint8_t* q, int64_t length) {
+    const int64_t chunks = length / STEP, tiles = ceil_div(g.m, amx::ROWS);
+    uint8_t* fours = scratch<uint8_t>(1, tiles * amx::ROWS * length);
+    parallel(tiles, std::max<int64_t>(1, GRAIN / (amx::ROWS * length)), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const uint8_t* rows[amx::ROWS];
+            const int64_t count = std::min<int64_t>(amx::ROWS, g.m - i * amx::ROWS);
+            for (int64_t r = 0; r < count; ++r) rows[r] = q + (i * amx::ROWS + r) * length;
+            pack_fours(fours + i * amx::ROWS * length, rows, count, chunks);
+        }
+    });
+    const int64_t blocks = ceil_div(g.n, SIDE), wide = ceil_div(tiles, COLUMNS);
+    const int64_t each = SIDE * std::min(tiles, COLUMNS) * amx::ROWS * length;
+    parallel(blocks * wide, std::max<int64_t>(1, 16 * PRODUCTS / each), [&](int64_t begin, int64_t end) {
+        U unit;
+        alignas(64) ByteSums sums;
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t row = i / wide * SIDE, last = std::min(tiles, (i % wide + 1) * COLUMNS);
+            const WeightRows w(g.w, g.n, g.k, row, g.n, length);
+            alignas(64) int32_t share[SIDE];
+            alignas(64) float factor[SIDE] = {}, bias[SIDE] = {};
+            shares_of(way, w, q + g.m * length, length, s.zero - way.shift, share);
+            for (int64_t r = 0; r < w.count; ++r) factor[r] = g.scales[row + r] * s.scale, bias[r] = g.bias ? g.bias[row + r] : 0;
+            for (int64_t t = i % wide * COLUMNS; t < last; t += 2) {
+                const int64_t column = t * amx::ROWS, cols = std::min<int64_t>(g.m - column, std::min<int64_t>(2, last - t) * amx::ROWS);
+                byte_sums(unit, w, fours + column * length, cols, chunks, sums);
+                put_turned(g.out + column * g.n + row, g.n, sums, w.count, cols, share, factor, g.bias ? bias : nullptr);
+            }
+        }
+    });
+}
+
+}  // namespace
+
 void linear(const Linear& g, Scale s) {
     if (!s.finite()) return std::fill(g.out, g.out + g.m * g.n, std::numeric_limits<float>::quiet_NaN()), void();
     if (!g.m || !g.n) return;
@@ -182,6 +247,8 @@ void linear(const Linear& g, Scale s) {
     std::memset(q + g.m * length, way.shift + 1, size_t(g.k));
     std::memset(q + g.m * length + g.k, way.shift, size_t(length - g.k));
 
+    if (way.tiles && (g.m > 1 || g.n * g.k <= FROM_FAR))
+        return way.tiles == Way::unit ? linear_by_tiles<amx::Unit>(way, g, s, q, length) : linear_by_tiles<amx::Twin>(way, g, s, q, length);
     const int32_t zero = s.zero - way.shift;
     const bool alone = g.m == 1 && zero;  // then the ones go along, since the weights come from far
     int32_t* shares = scratch<int32_t>(0, alone ? 1 : g.n);
@@ -222,8 +289,9 @@ void linear(const Linear& g, Scale s) {
 
 namespace {
 
-constexpr int64_t PIXELS = 48;           // windows that are laid out at a time, at most
+constexpr int64_t PIXELS = 64;           // windows that are laid out at a time, at most
 constexpr int64_t WINDOWS = 16 << 10;    // and their bytes: they stay in the first cache
+constexpr int64_t OUTPUTS_FOR_TILES = 8;  // of a group
 constexpr int64_t PIECE = 16;   // bytes that a window is copied in
 
 using Sixteen = uint8_t __attribute__((vector_size(16)));
@@ -302,6 +370,33 @@ class ByteImages {
     uint8_t* to;
 };
 
+// The results of some windows, which lie side by side, for the outputs of a group, from the first one's place on.
+template <class U>
+void windows_by_tiles(const Conv& g, Scale s, const uint8_t* const* at, int64_t count, int64_t length, int64_t part,
+                      const int32_t* shares, float* out) {
+    U unit;
+    alignas(64) ByteSums sums;
+    const int64_t chunks = length / STEP, each = g.outputs / g.groups, pixels = g.out_size(0) * g.out_size(1);
+    uint8_t* fours = scratch<uint8_t>(2, PIXELS * length);
+    for (int64_t i = 0; i < count; i += amx::ROWS)
+        pack_fours(fours + i * length, at + i, std::min<int64_t>(amx::ROWS, count - i), chunks);
+    for (int64_t o = 0; o < each; o += SIDE) {
+        const int64_t row = part * each + o;
+        const WeightRows w(g.w, g.outputs, g.terms(), row, (part + 1) * each, length);
+        for (int64_t i = 0; i < count; i += SIDE) {
+            const int64_t cols = std::min(SIDE, count - i);
+            byte_sums(unit, w, fours + i * length, cols, chunks, sums);
+            for (int64_t r = 0; r < w.count; ++r) {
+                const float factor = s.scale * g.scales[row + r];
+                float* to = out + (o + r) * pixels + i;
+                for (int64_t c = 0; c < cols; ++c) to[c] = float(sums[r][c] - shares[row + r]) * factor;
+                if (g.bias)
+                    for (int64_t c = 0; c < cols; ++c) to[c] += g.bias[row + r];
+            }
+        }
+    }
+}
+
 }  // namespace
 
 void conv(const Conv& g, Scale s) {
@@ -317,12 +412,16 @@ void conv(const Conv& g, Scale s) {
     // a window of one pixel with all channels is in one piece as it lies
     const bool in_place = g.kernel[0] * g.kernel[1] * g.groups == 1 && k == length;
     const int64_t row = g.out_size(1), each = g.outputs / g.groups;
-    const int64_t most = std::clamp<int64_t>(WINDOWS / length / 4 * 4, 8, PIXELS);
+    const bool tiles = way.tiles && each >= OUTPUTS_FOR_TILES;
+    const int64_t most = tiles ? std::clamp<int64_t>(4 * WINDOWS / length / SIDE * SIDE, SIDE, PIXELS)
+                               : std::clamp<int64_t>(WINDOWS / length / 4 * 4, 8, 48);
     const int64_t blocks = ceil_div(pixels, most);
     parallel(g.images * g.groups * blocks, std::max<int64_t>(1, PRODUCTS / (most * each * length)),
              [&](int64_t begin, int64_t end) {
         uint8_t* windows = scratch<uint8_t>(3, most * length + PIECE);
         const uint8_t* at[PIXELS];
+        std::optional<amx::Unit> set_up;  // for all of them
+        if (tiles && way.tiles == Way::unit) set_up.emplace();
         for (int64_t unit = begin; unit < end; ++unit) {
             const int64_t first = unit % blocks * most, count = std::min(most, pixels - first);
             const int64_t part = unit / blocks % g.groups, image = unit / blocks / g.groups;
@@ -334,6 +433,12 @@ void conv(const Conv& g, Scale s) {
             }
             if (!in_place && k < length)  // each was written over by the one behind it
                 for (int64_t i = 0; i < count; ++i) std::memset(windows + i * length + k, way.shift, size_t(length - k));
+            if (tiles) {
+                float* out = g.out + (image * g.outputs + part * each) * pixels + first;
+                const auto by_tiles = way.tiles == Way::unit ? windows_by_tiles<amx::Unit> : windows_by_tiles<amx::Twin>;
+                by_tiles(g, s, at, count, length, part, shares, out);
+                continue;
+            }
             for (int64_t i = count; i < whole(count, ACROSS); ++i) at[i] = at[0];
             for (int64_t o = part * each, last = o + each; o < last;) {
                 const int rows = w.together(o, int(std::min<int64_t>(way.rows, last - o)));

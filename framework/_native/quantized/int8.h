@@ -54,9 +54,10 @@ struct Conv {
 };
 void conv(const Conv& g, Scale s);
 
-// How the sums are formed: "plain" loops, "words" (products of 16-bit numbers, summed in pairs) or "bytes" (four
-// products of 8-bit numbers at once: vpdpbusd, sdot). The best that the processor has unless another is asked for, as
-// tests do; `use` of "bytes" without the instruction computes it step by step. False: no such way here.
+// How the sums are formed: "plain" loops, "words" (products of 16-bit numbers, summed in pairs), "bytes" (four products
+// of 8-bit numbers at once: vpdpbusd, sdot) or "tiles" (those of rows by columns: AMX). The best that the processor has
+// unless another is asked for, as tests do; `use` of one without its instruction computes that step by step. False: no
+// such way here.
 const char* way();
 bool use(const char* name);
 

@@ -35,6 +35,7 @@ struct Way {
     uint8_t shift;
     const Tile<uint8_t, int8_t>* activations_first;
     const Tile<int8_t, uint8_t>* weights_first;
+    enum { none, unit, twin } tiles = none;  // larger products by the matrix unit, or by its twin
 };
 
 // -- plain ------------------------------------------------------------------------------------------
