@@ -95,6 +95,66 @@ def test_like_the_formula(call):
     check(arrays, **given)
 
 
+has_unit = module is not None and module.has_matrix_unit()
+with_unit = pytest.mark.skipif(not has_unit, reason="no matrix unit here, or not granted, or switched off")
+
+
+def by_unit(arrays: tuple, **given: Any) -> tuple:
+    """Results of bfloat16 by the matrix unit, and of the formula on the same numbers in float32."""
+    pytest.importorskip("ml_dtypes", reason="bfloat16 needs the lowprecision extra")
+    narrow, mask = [a.astype(fw.bfloat16.numpy) for a in arrays[:3]], arrays[3]
+    wide = [a.astype(np.float32) for a in narrow]
+    if mask is not None and mask.dtype != bool:
+        mask = mask.astype(np.float32)
+    given = {"causal": False, "scale": 0.4, "p": 0.0, "key": 5, **given}
+    with np.errstate(all="ignore"):
+        found, wanted = module.attention(*narrow, mask, **given), attention.plain(*wide, mask, **given)
+        size = attention.plain(*wide[:2], np.abs(wide[2]), mask, **given)[0]
+    assert found[0].dtype == fw.bfloat16.numpy and found[1].dtype == np.float32
+    return [a.astype(np.float32) for a in found], wanted, size
+
+
+@with_unit
+@settings(deadline=None, max_examples=150)
+@given(calls())
+def test_of_bfloat16_by_the_matrix_unit(call):
+    (*arrays, _), given = call
+    found, wanted, size = by_unit(tuple(arrays), **given)
+    # weights and results are rounded
+    assert np.all(np.abs(found[0] - wanted[0]) <= size * 2.0 ** -7 + 2.0 ** -120)
+    np.testing.assert_allclose(found[1], wanted[1], rtol=1e-5, atol=1e-5)
+
+
+@with_unit
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30, 1e-40])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_extreme_numbers_of_bfloat16(place, value, causal):
+    arrays = operands()
+    arrays[place][0, 60, 3] = value
+    found, wanted, _ = by_unit((*arrays, None), causal=causal)
+    np.testing.assert_array_equal(np.isnan(found[0]), np.isnan(wanted[0]))
+    np.testing.assert_array_equal(np.isinf(found[0]), np.isinf(wanted[0]))
+    np.testing.assert_array_equal(np.isnan(found[1]), np.isnan(wanted[1]))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("width", [16, 520])  # which the unit takes, and which it does not
+def test_gradients_of_bfloat16(masked, width):
+    pytest.importorskip("ml_dtypes", reason="bfloat16 needs the lowprecision extra")
+    arrays = [made(2, 3, 70, width, seed=s) * width ** -0.25 for s in range(4)]
+    mask = fw.tensor(np.random.default_rng(4).random((70, 70)) < 0.7) if masked else None
+    results = []
+    for dtype in (fw.bfloat16, fw.float32):
+        *x, g = [fw.tensor(a).bfloat16().to(dtype).requires_grad_() for a in arrays]
+        y = F.scaled_dot_product_attention(*x, attn_mask=mask, is_causal=not masked)
+        found = [y, *fw.autograd.grad(y, x, g)]
+        assert all(t.dtype is dtype for t in found)
+        results.append([t.detach().float().numpy() for t in found])
+    for a, b in zip(*results):
+        np.testing.assert_allclose(a, b, rtol=0, atol=2.0 ** -6 * largest(b))
+
+
 def made(*shape: int, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 

@@ -87,11 +87,12 @@ template <class T> struct Operand {
     }
 };
 
-// What is asked of both directions.
-template <class T> struct Problem {
+// What is asked of both directions. The operands are of S, what is computed of T.
+template <class T, class S = T> struct Problem {
     Heads heads;
     int64_t queries, keys, width, out_width;
-    Operand<const T> q, k, v, added;
+    Operand<const S> q, k, v;
+    Operand<const T> added;
     Operand<const uint8_t> closed;
     Masking masking = Masking::none;
     T scale;
@@ -100,17 +101,23 @@ template <class T> struct Problem {
 
     // Where the keys end that queries before `end` may attend to.
     int64_t last_key(int64_t end, bool skips) const { return skips ? std::min(end, keys) : keys; }
+    // How many blocks of queries are worth a thread.
+    int64_t grain() const {
+        return std::max<int64_t>(1, worth(GRAIN) / (std::min(QUERIES, queries) * keys * (width + out_width)));
+    }
     // Whether there are keys that no query of some block may attend to.
     bool may_skip() const { return masking == Masking::causal && std::min(QUERIES, queries) < keys; }
 };
 
-// False where the arrays are not what the kernels take.
-inline bool takes(const View& q, const View& k, const View& v, const View& mask, bool masked) {
-    if ((q.type() != Type::float32 && q.type() != Type::float64) || !q.size()) return false;
+// False where the arrays are not what the kernels take: numbers of float32 or float64, or else of `other`, with a mask that is
+// added in float32.
+inline bool takes(const View& q, const View& k, const View& v, const View& mask, bool masked, Type other = Type::float32) {
+    const Type type = q.type(), computed = type == other ? Type::float32 : type;
+    if ((computed != Type::float32 && type != Type::float64) || !q.size()) return false;
     for (const View* a : {&q, &k, &v}) {
-        if (a->type() != q.type() || a->ndim() < 2 || !a->size() || !a->whole_strides()) return false;
+        if (a->type() != type || a->ndim() < 2 || !a->size() || !a->whole_strides()) return false;
     }
-    if (masked && (!(mask.type() == Type::boolean || mask.type() == q.type()) || mask.ndim() < 2 ||
+    if (masked && (!(mask.type() == Type::boolean || mask.type() == computed) || mask.ndim() < 2 ||
                    !mask.size() || !mask.whole_strides()))
         return false;
     int n = q.ndim(), m = k.ndim(), o = v.ndim();
@@ -120,8 +127,8 @@ inline bool takes(const View& q, const View& k, const View& v, const View& mask,
                         fits(mask.shape(mask.ndim() - 1), k.shape(m - 2))));
 }
 
-template <class T>
-bool set_up(Problem<T>& a, const View& q, const View& k, const View& v, const View& mask, bool masked,
+template <class T, class S>
+bool set_up(Problem<T, S>& a, const View& q, const View& k, const View& v, const View& mask, bool masked,
             bool causal, double scale, double p, uint64_t key) {
     for (const View* x : {&q, &k, &v, &mask})
         if ((x != &mask || masked) && !a.heads.join(x->sizes, x->ndim() - 2)) return false;
@@ -138,6 +145,10 @@ bool set_up(Problem<T>& a, const View& q, const View& k, const View& v, const Vi
 
 // The softmax of the scores, and the values weighted by it, of all heads; `lse` gets the logarithm of the sum of each row.
 template <class T> void attend(const Problem<T>& a, const Operand<T>& out, T* lse);
+
+// The same of bfloat16 by the matrix unit, for rows of up to so many numbers. Weights are rounded to bfloat16, sums are not.
+constexpr int64_t MOST_NARROW = 512;
+void attend(const Problem<float, Bf16>& a, const Operand<Bf16>& out, float* lse);
 
 // body(std::integral_constant<Masking, ...>)
 template <class F> void choosing_masking(Masking m, F&& body) {
@@ -184,6 +195,14 @@ template <class T> bool finite(Matrix<const T> m, int64_t rows, int64_t cols) {
             sum[w & 1] += x - x;
         });
     return total<T>(sum[0] + sum[1]) == 0;
+}
+
+template <> inline bool finite(Matrix<const Bf16> m, int64_t rows, int64_t cols) {
+    constexpr uint16_t exponent = 0x7f80;
+    unsigned odd = 0;
+    for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < cols; ++j) odd |= unsigned((m.p[i * m.row + j * m.col].bits & exponent) == exponent);
+    return !odd;
 }
 
 // Rows that lie so far apart drive each other out of the cache.
@@ -264,7 +283,7 @@ template <class T> struct Place {
 };
 
 // What is added to the scores, in the order of the block: 0 and -inf where the mask is of bools.
-template <class T> void take_mask(const Problem<T>& a, const Place<T>& at, T* to, T* rows) {
+template <class T, class S> void take_mask(const Problem<T, S>& a, const Place<T>& at, T* to, T* rows) {
     if (a.masking == Masking::added) {
         Matrix<const T> m = a.added.at(at.head);
         m.p += at.query * m.row + at.key * m.col;
@@ -280,7 +299,7 @@ template <class T> void take_mask(const Problem<T>& a, const Place<T>& at, T* to
 }
 
 // What the weights are multiplied by: 0 or 1 / (1 - p), in the order of the block.
-template <class T> void take_coins(const Problem<T>& a, const Coins& coins, const Place<T>& at, T* to, T* rows) {
+template <class T, class S> void take_coins(const Problem<T, S>& a, const Coins& coins, const Place<T>& at, T* to, T* rows) {
     constexpr int64_t BLOCKS = KEYS / PER + 2;
     const T kept = T(a.p < 1 ? 1 / (1 - a.p) : 1);
     uint16_t drawn[BLOCKS * PER];

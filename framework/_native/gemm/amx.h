@@ -16,7 +16,7 @@
 #include "base/bf16.h"
 #include "gemm/gemm.h"
 
-#if defined(FW_AVX512) && defined(__linux__)
+#if defined(FW_AVX512) && defined(__linux__) && (defined(__clang__) || __GNUC__ >= 10)
 #define FW_AMX 1
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -94,6 +94,7 @@ inline bool available() {
         constexpr unsigned CONFIG = 1u << 17, DATA = 1u << 18, BF16 = 1u << 22, TILE = 1u << 24;
         if ((kept & (CONFIG | DATA)) != (CONFIG | DATA)) return false;
         if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & (BF16 | TILE)) != (BF16 | TILE)) return false;
+        if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a >> 5 & 1)) return false;  // conversions to bfloat16
         constexpr long REQUEST = 0x1023, TILE_DATA = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
         return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
     }();

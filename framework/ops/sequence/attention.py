@@ -9,9 +9,11 @@ derivative of backward, take the composite of matmul, softmax and dropout.
 import math
 from typing import Any
 
-from ... import random
+import numpy as np
+
+from ... import _native, random
 from ...backends import array_module, device_code, on_device, sdp
-from ...dtypes import COMPLEX, FLOAT, INTEGER, float32, promote_types
+from ...dtypes import COMPLEX, FLOAT, INTEGER, bfloat16, float32, promote_types
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, as_tensor, wrap
 from ..convert.cast import cast
@@ -23,6 +25,7 @@ from ..record.batched import aligned, call, everywhere, rowwise
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.road import NEVER
+from ..record.rounded import in_bfloat16, widen
 from ..reduce.softmax import softmax_op
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.view import take_shape
@@ -31,6 +34,8 @@ from . import cuda
 from .attention_kernels import attention_grad_kernel, attention_kernel
 
 _OP = "scaled_dot_product_attention"
+_BY_UNIT = _native.module is not None and _native.module.has_matrix_unit()
+_MOST_BY_UNIT = 512  # numbers of a row (MOST_NARROW of attention.h)
 
 
 # -- the composite ---------------------------------------------------------------------------------
@@ -77,7 +82,7 @@ def _composite(q: Any, k: Any, v: Any, mask: Any = None, *, causal: bool, scale:
 def _infer(q: Meta, k: Meta, v: Meta, mask: Any = None, **settings: Any) -> tuple[Meta, Meta]:
     shapes = [x.shape[:-2] for x in (q, k, v, mask) if x is not None]
     rows = (*broadcast_shape(tuple(shapes), _OP), q.shape[-2])
-    return Meta((*rows, v.shape[-1]), q.dtype), Meta(rows, q.dtype)
+    return Meta((*rows, v.shape[-1]), q.dtype), Meta(rows, float32 if q.dtype.itemsize == 2 else q.dtype)
 
 
 def _grad_infer(g: Meta, q: Meta, k: Meta, v: Meta, mask: Any, out: Meta, lse: Meta, *, wanted: tuple,
@@ -114,11 +119,28 @@ def batch_attention_grad(op: Op, size: int, arrays: list, batched: tuple, settin
                   for part, a, want in zip(found, whole[1:5], settings["wanted"])])
 
 
+def _rounded_grad(*arrays: Any, **settings: Any) -> tuple:
+    """Backward of bfloat16: computed in float32, the gradients of q, k and v rounded once."""
+    *found, mask = attention_grad.cpu(*[widen(a) for a in arrays], **settings)
+    return *in_bfloat16(found), mask
+
+
 attention_grad = Op("attention_grad", "g q k v mask out lse", outputs="gq gk gv gmask", infer=_grad_infer,
                     batch=batch_attention_grad,
-                    kernel=attention_grad_kernel, native="attention_grad", device=cuda.attention_grad,
-                    vjp=_grad_twice,
+                    kernel=attention_grad_kernel, native="attention_grad", rounded=_rounded_grad,
+                    device=cuda.attention_grad, vjp=_grad_twice,
                     loose_from=NEVER)
+
+
+def _rounded(*arrays: Any, **settings: Any) -> tuple:
+    """Forward of bfloat16: by the matrix unit where there is one; the logarithms stay float32."""
+    found = _native.module.attention(*arrays, **settings) if _BY_UNIT else NotImplemented
+    if found is not NotImplemented:
+        return found
+    out, lse = attention.cpu(*[widen(a) for a in arrays], **settings)
+    return in_bfloat16(out), lse
+
+
 def _flops(q: tuple, k: tuple, v: tuple, mask: Any, out_shape: tuple) -> int:
     return 2 * math.prod(out_shape[:-1]) * k[-2] * (q[-1] + out_shape[-1])
 
@@ -129,8 +151,8 @@ attention = Op("scaled_dot_product_attention", "q k v mask",
                runtime="attention(q, k, v, mask, causal, scale, p)",
                outputs="out lse", differentiable=1,
                batch=rowwise,
-               infer=_infer, kernel=attention_kernel, native="attention", device=cuda.attention,
-               vjp=_attention_vjp,
+               infer=_infer, kernel=attention_kernel, native="attention", rounded=_rounded,
+               device=cuda.attention, vjp=_attention_vjp,
                arguments="query key value attn_mask", loose_from=NEVER, flops=_flops)
 
 
@@ -217,6 +239,13 @@ def settings_of(query: Tensor, dropout_p: float, causal: bool, scale: float | No
             "p": float(dropout_p), "key": random.fresh_key(query.device) if dropout_p else 0}
 
 
+def _unit_takes(query: Tensor, value: Tensor, mask: Any) -> bool:
+    """Whether the CPU's matrix unit takes the operands as they are; a mask that is added would be float32."""
+    return (_BY_UNIT and query.dtype is bfloat16 and type(query._array) is np.ndarray
+            and (mask is None or mask._array.dtype.kind == "b")
+            and max(query.shape[-1], value.shape[-1]) <= _MOST_BY_UNIT)
+
+
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Any, settings: dict) -> Tensor:
     """The attention of operands that fit, by the record where it takes their dtype."""
     dtype = query.dtype
@@ -227,7 +256,8 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Any, settings: dict)
                            f"FLASH_ATTENTION")
     if dtype.category == COMPLEX or sdp.composite:
         return _composite(query, key, value, mask, **settings)
-    if dtype.itemsize > 2 or cuda.takes_half(query._array, key._array, value._array, mask, **settings):
+    if dtype.itemsize > 2 or _unit_takes(query, value, mask) or cuda.takes_half(
+            query._array, key._array, value._array, mask, **settings):
         return attention.run(query, key, value, mask, **settings)[0]
     if mask is not None and mask.dtype.category == FLOAT:
         mask = cast.run(mask, dtype=float32)

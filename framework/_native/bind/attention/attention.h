@@ -11,8 +11,9 @@ namespace attention {
 inline View usable_view(const Array& a) { return a.usable() ? view_of(a) : View(); }
 
 // False where the arrays are not what the kernels take.
-inline bool takes(const Array& q, const Array& k, const Array& v, const Given& mask, bool causal) {
-    return takes(usable_view(q), usable_view(k), usable_view(v), usable_view(mask.a), !mask.none) && !(causal && !mask.none);
+inline bool takes(const Array& q, const Array& k, const Array& v, const Given& mask, bool causal, Type other = Type::float32) {
+    return takes(usable_view(q), usable_view(k), usable_view(v), usable_view(mask.a), !mask.none, other) &&
+           !(causal && !mask.none);
 }
 
 // A new array whose second-last dimension lies behind the first one in memory, so that (batch, heads, length,
