@@ -5,6 +5,7 @@ from typing import Any
 
 from ... import dtypes
 from ...backends import backend_for, meta, move, turned
+from ...backends import cuda as _cuda
 from ...device import Device, as_device
 from ...memory_formats import MemoryFormat, checked, contiguous_format, preserve_format
 from ...seam import settled
@@ -53,7 +54,10 @@ def _converted(x: Any, to: Any) -> Any:
 
 
 def from_array(array: Any, like: Tensor) -> Tensor:
-    """A tensor of a NumPy array on the device of ``like``."""
+    """A tensor of a NumPy array on the device of ``like``; in a CUDA graph it stays as it is now."""
+    if like.is_cuda:
+        with _cuda.on(like.device):
+            return wrap(_cuda.sent(array)[0])
     return wrap(move(array, like.device))
 
 

@@ -9,12 +9,15 @@ import numpy as np
 
 from ...errors import ShapeError
 from ..record.rounded import native_or_wide
+from .cuda_slopes import product
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
-    if x.dtype == np.float16 and xp is np:  # NumPy would add up in half precision, and slowly
+    if xp is not np:  # without copies of batches, and bfloat16 by the libraries, too
+        return product(x, y)
+    if x.dtype == np.float16:  # NumPy would add up in half precision, and slowly
         return _cpu_matmul(x.astype(np.float32), y.astype(np.float32)).astype(np.float16)
     if x.ndim > 2 and y.ndim == 2 and x.shape[-1] == y.shape[0]:  # one product for the whole batch
         rows = math.prod(x.shape[:-1])
