@@ -58,7 +58,7 @@ def main(include, lib, out):
         known = prototypes(include, headers)
         source = out / f"{name}.c"
         lines = [written(f, known.get(f, [])) for f in sorted(exported) if re.fullmatch(r"cu\w+", f)]
-        # who uses a symbol of libc's has a table of versions, which the loader looks for in libraries of CUDA's
+        # who uses a symbol of libc's has a table of versions, which the loader wants of libraries of CUDA's
         first = ["#include <stdlib.h>", "int inert_versions(void) { return getenv(\"INERT\") != 0; }"]
         source.write_text("\n".join([*first, *lines]) + "\n")
         made = ["-o", out / name, source]
