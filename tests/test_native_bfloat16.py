@@ -516,6 +516,46 @@ def test_tiles_leave_nan_where_its_windows_are():
     assert np.array_equal(np.isnan(grad.astype(np.float32)), wanted)
 
 
+@pytest.fixture
+def medium():
+    fw.set_float32_matmul_precision("medium")
+    yield
+    fw.set_float32_matmul_precision("highest")
+
+
+@with_unit
+@slow
+@given(sizes, lengths, sizes, layouts, layouts, threads, st.booleans(), seeds)
+def test_products_of_float32_may_be_rounded(m, k, n, left, right, count, relu, seed):
+    rng = np.random.default_rng(seed)
+    x, w = (laid(rng.standard_normal(s, np.float32), f) for s, f in (((m, k), left), ((n, k), right)))
+    b = rng.standard_normal(n, np.float32)
+    native.set_rounded_products(True)
+    try:
+        with with_threads(count):
+            out = (native.linear_relu if relu else native.linear)(x, w, b)
+    finally:
+        native.set_rounded_products(False)
+    rounded = [a.astype(BF16).astype(np.float64) if min(m, n, k) >= 16 else a.astype(np.float64) for a in (x, w)]
+    wanted = rounded[0] @ rounded[1].T + b
+    size = np.abs(rounded[0]) @ np.abs(rounded[1]).T + np.abs(b)
+    assert out.dtype == np.float32
+    near = size * 2.0**-23 * (4 + k**0.5)
+    assert np.all(np.abs(out - (np.maximum(wanted, 0) if relu else wanted)) <= near + TINY)
+
+
+@with_unit
+def test_medium_precision_is_a_permission(medium):
+    x, y = (fw.from_numpy(np.random.default_rng(s).standard_normal((3, 40, 40), np.float32)) for s in (1, 2))
+    rough = x @ y
+    narrow = (x.bfloat16().double() @ y.bfloat16().double()).float()
+    assert fw.allclose(rough, narrow, rtol=1e-5, atol=1e-5)
+    fw.set_float32_matmul_precision("high")
+    exact = x @ y
+    assert fw.allclose(exact, (x.double() @ y.double()).float(), rtol=1e-5, atol=1e-5)
+    assert not fw.allclose(exact, rough, rtol=1e-5, atol=1e-5)
+
+
 @with_unit
 @pytest.mark.parametrize("choice", ["off", "0", "on"])
 def test_the_matrix_unit_can_be_switched_off(choice):

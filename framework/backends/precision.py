@@ -3,6 +3,8 @@
 import warnings
 from typing import Any
 
+from .. import _native
+
 _PRECISIONS = ("highest", "high", "medium")
 _precision = "highest"
 _deterministic, _warns = False, False
@@ -11,8 +13,9 @@ _deterministic, _warns = False, False
 def set_float32_matmul_precision(precision: str) -> None:
     """Say how exact products of float32 tensors must be: "highest", or less for speed: "high", "medium".
 
-    Less is a permission: on GPUs, products of float32 may then be rounded to TF32. On the CPU they never are.
-    Raises ValueError for another word.
+    Less is a permission: on GPUs, operands of float32 may then be rounded to TF32; on CPUs with a matrix unit
+    (AMX) "medium" lets ``matmul`` and ``linear`` round them to bfloat16, while sums stay float32. Raises
+    ValueError for another word.
 
     >>> fw.set_float32_matmul_precision("high"); fw.get_float32_matmul_precision()
     'high'
@@ -23,6 +26,8 @@ def set_float32_matmul_precision(precision: str) -> None:
         raise ValueError(f"set_float32_matmul_precision: wanted one of {', '.join(_PRECISIONS)}, got "
                          f"{precision!r}")
     _precision = precision
+    if _native.module is not None:
+        _native.module.set_rounded_products(precision == "medium")
 
 
 def get_float32_matmul_precision() -> str:

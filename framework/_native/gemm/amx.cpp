@@ -31,16 +31,18 @@ void pack_panels(Bf16* to, const Operand& x, int64_t cols, int64_t k) {
 
 // -- results --------------------------------------------------------------------------------------
 
-struct Results {
-    Bf16* c;
+// Where they go: rounded, after a bias; or as they are, float32, after what is there if `add`.
+template <class T> struct Results {
+    T* c;
     int64_t c_row;
     const Bf16* bias;  // of the columns, or nullptr
+    bool add = false;
 
-    Results at(int64_t row, int64_t col) const { return {c + row * c_row + col, c_row, bias ? bias + col : nullptr}; }
+    Results at(int64_t row, int64_t col) const { return {c + row * c_row + col, c_row, bias ? bias + col : nullptr, add}; }
 };
 
 // Complete sums, rounded with their biases; like a product's numbers, what is denormal becomes 0.
-void round_block(amx::Twin&, const float* sums, int64_t rows, int64_t cols, const Results& to) {
+void give_block(amx::Twin&, const float* sums, int64_t rows, int64_t cols, const Results<Bf16>& to) {
     for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < cols; ++j) {
             const float sum = sums[i * BLOCK + j];
@@ -49,7 +51,7 @@ void round_block(amx::Twin&, const float* sums, int64_t rows, int64_t cols, cons
 }
 
 #if FW_AMX
-FW_WITH_BF16 void round_block(amx::Unit&, const float* sums, int64_t rows, int64_t cols, const Results& to) {
+FW_WITH_BF16 void give_block(amx::Unit&, const float* sums, int64_t rows, int64_t cols, const Results<Bf16>& to) {
     const __mmask32 mask = cols >= BLOCK ? ~__mmask32(0) : (__mmask32(1) << cols) - 1;
     __m512 low = _mm512_setzero_ps(), high = low;
     if (to.bias) {
@@ -68,6 +70,16 @@ FW_WITH_BF16 void round_block(amx::Unit&, const float* sums, int64_t rows, int64
 }
 #endif
 
+template <class U> void give_block(U&, const float* sums, int64_t rows, int64_t cols, const Results<float>& to) {
+    float* c = to.c;
+    for (int64_t i = 0; i < rows; ++i, c += to.c_row, sums += BLOCK)
+        for (int64_t j = 0; j < cols; j += lanes<float>) {
+            const int64_t count = std::min<int64_t>(lanes<float>, cols - j);
+            const Vec<float> v = load(sums + j);
+            store_first(c + j, to.add ? load_first(c + j, count) + v : v, count);
+        }
+}
+
 // -- products -------------------------------------------------------------------------------------
 
 // What packing takes, in cycles for 512 numbers.
@@ -85,9 +97,9 @@ bool better_turned(const Gemm<Bf16>& g) {
 }
 
 // The product in the calling thread alone, as that of the transposed operands if TURNED.
-template <class U, bool TURNED> class TiledProduct {
+template <class U, bool TURNED, class T> class TiledProduct {
   public:
-    explicit TiledProduct(const Gemm<Bf16>& g)
+    TiledProduct(const Gemm<Bf16>& g, const Results<T>& out)
         : left(TURNED ? columns_of_b(g) : rows_of_a(g)), right(TURNED ? rows_of_a(g) : columns_of_b(g)),
           m(TURNED ? g.n : g.m), n(TURNED ? g.m : g.n), k(g.k), whole_k(whole_tiles(k) * STEPS),
           few(right.line == 1 && m <= FEW_ROWS), steps(std::max<int64_t>(even_part(k, few ? FEW_STEPS : MOST_STEPS, STEPS), 1)),
@@ -95,7 +107,7 @@ template <class U, bool TURNED> class TiledProduct {
           columns(even_part(n, std::max(BLOCK, (few ? FEW_BYTES : COLUMN_BYTES) / 2 / steps / BLOCK * BLOCK), BLOCK)),
           height(packs ? even_part(m, std::max(LEAST_ROWS, ROW_BYTES / 2 / std::max<int64_t>(k, 1)), BLOCK) : m),
           row_sums(k <= depth ? SUMS : ceil_div(columns, BLOCK) * SUMS),
-          out{g.c, g.c_row, g.finish.col_bias ? g.finish.col_bias + g.col : nullptr},
+          out(out),
           panels(scratch<Bf16>(0, ceil_div(columns, BLOCK) * BLOCK * whole_tiles(steps) * STEPS)),
           rows(scratch<Bf16>(1, packs ? ceil_div(height, BLOCK) * BLOCK * whole_k : BLOCK * DEPTH)),
           sums(reinterpret_cast<float*>(scratch<Bf16>(2, (steps < k ? ceil_div(height, BLOCK) : 1) * row_sums * 2))) {}
@@ -122,7 +134,7 @@ template <class U, bool TURNED> class TiledProduct {
     const int64_t steps, depth;         // whose columns are packed at a time; that are summed at a time
     const int64_t columns, height;      // of a part
     const int64_t row_sums;             // how many there are of 32 rows: of one block, unless they wait for other steps
-    const Results out;
+    const Results<T> out;
     Bf16 *const panels, *const rows;
     float* const sums;
     U unit;
@@ -172,26 +184,78 @@ template <class U, bool TURNED> class TiledProduct {
         if constexpr (TURNED) {
             alignas(64) float turned[SUMS];
             turn_block(unit, from, turned);
-            round_block(unit, turned, wide, high, out.at(col, row));
+            give_block(unit, turned, wide, high, out.at(col, row));
         } else {
-            round_block(unit, from, high, wide, out.at(row, col));
+            give_block(unit, from, high, wide, out.at(row, col));
         }
     }
 };
 
 constexpr int SPEED = 8;  // beside products of float32
 
-template <class U> void one(const Gemm<Bf16>& g) {
+// give(part, run): run(results) computes a part.
+template <class U, class T, class F> void product(const Gemm<Bf16>& g, F&& give) {
     if (!g.m || !g.n) return;
-    if (better_turned(g)) share<SPEED>(g, BLOCK, BLOCK, [](const Gemm<Bf16>& part) { TiledProduct<U, true>(part).run(); });
-    else share<SPEED>(g, BLOCK, BLOCK, [](const Gemm<Bf16>& part) { TiledProduct<U, false>(part).run(); });
+    auto by = [&](auto turned) {
+        share<SPEED>(g, BLOCK, BLOCK, [&](const Gemm<Bf16>& part) {
+            give(part, [&](const Results<T>& to) { TiledProduct<U, decltype(turned)::value, T>(part, to).run(); });
+        });
+    };
+    better_turned(g) ? by(std::true_type{}) : by(std::false_type{});
+}
+
+template <class U> void one(const Gemm<Bf16>& g) {
+    product<U, Bf16>(g, [](const Gemm<Bf16>& part, auto&& run) {
+        run({part.c, part.c_row, part.finish.col_bias ? part.finish.col_bias + part.col : nullptr});
+    });
+}
+
+// -- of float32, rounded --------------------------------------------------------------------------
+
+// A matrix rounded to bfloat16, in rows or columns as it lies.
+class Rounded {
+  public:
+    Rounded(const float* from, int64_t rows, int64_t row, int64_t cols, int64_t col)
+        : by_rows(col == 1 || row != 1), lines(by_rows ? rows : cols), length(by_rows ? cols : rows),
+          memory(lines * length, sizeof(Bf16)), p(static_cast<Bf16*>(memory.start)) {
+        const int64_t line = by_rows ? row : col, step = by_rows ? col : row;
+        parallel(lines, std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(length, 1)), [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+                if (step == 1) narrow(p + i * length, from + i * line, length);
+                else
+                    for (int64_t j = 0; j < length; ++j) p[i * length + j] = narrow(from[i * line + j * step]);
+            }
+        });
+    }
+    int64_t row() const { return by_rows ? length : 1; }
+    int64_t col() const { return by_rows ? 1 : length; }
+
+  private:
+    const bool by_rows;
+    const int64_t lines, length;
+    Borrowed memory;
+
+  public:
+    Bf16* const p;
+};
+
+template <class U> void one_rounded(const Gemm<float>& g) {
+    const Rounded a(g.a, g.m, g.a_row, g.k, g.a_col), b(g.b, g.k, g.b_row, g.n, g.b_col);
+    Gemm<Bf16> narrow{g.m, g.n, g.k, a.p, a.row(), a.col(), b.p, b.row(), b.col(), a.p, 0};  // its c is not written
+    product<U, float>(narrow, [&](const Gemm<Bf16>& part, auto&& run) {
+        float* c = g.c + part.row * g.c_row + part.col;
+        run({c, g.c_row, nullptr, g.add});
+        if (g.finish.run) g.finish.run(g.finish, c, g.c_row, g.row + part.row, part.m, g.col + part.col, part.n);
+    });
 }
 
 }  // namespace
 
 void gemm_by_tiles(const Gemm<Bf16>& g, const Batch& batch, bool plain) {
-    if (plain) share_batch(g, batch, one<amx::Twin>);
-    else share_batch<SPEED, amx::Unit>(g, batch, one<amx::Unit>);
+    if (plain) share_batch(g, batch, one<Twin>);
+    else share_batch<SPEED, Unit>(g, batch, one<Unit>);
 }
+
+void gemm_rounded(const Gemm<float>& g, const Batch& batch) { share_batch<SPEED, Unit>(g, batch, one_rounded<Unit>); }
 
 }  // namespace fw

@@ -163,4 +163,7 @@ namespace fw {
 // Products by the matrix unit, which must be available, or by its twin if `plain`.
 void gemm_by_tiles(const Gemm<Bf16>& g, const Batch& batch, bool plain);
 
+// Products of float32 by the matrix unit, which must be available: operands are rounded to bfloat16, sums are not.
+void gemm_rounded(const Gemm<float>& g, const Batch& batch = {});
+
 }  // namespace fw

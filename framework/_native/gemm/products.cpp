@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "gemm/amx.h"
+
 namespace fw {
+
+std::atomic<bool> rounded_products{false};
+
 namespace {
 
 constexpr int MOST_DIMS = Product::MOST_DIMS;
@@ -152,6 +157,10 @@ template <class T> void Product::run_as(T* out) const {
     if constexpr (!std::is_same<T, Bf16>::value) {
         if (relu) g.finish = finish<T, Relu>(nullptr, g.finish.col_bias);
         else if (bias) g.finish = finish<T, Identity>(nullptr, g.finish.col_bias);
+    }
+    if constexpr (std::is_same<T, float>::value) {
+        constexpr int64_t least = amx::ROWS;  // fewer are read more quickly than rounded
+        if (rounded_products && std::min({m, n, k}) >= least && amx::available()) return gemm_rounded(g, batch);
     }
     gemm(g, batch);
 }

@@ -2,12 +2,16 @@
 // No Python, no exceptions but bad_alloc.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "gemm/gemm.h"
 #include "base/view.h"
 
 namespace fw {
+
+// Whether operands of float32 may be rounded to bfloat16 where the matrix unit multiplies those.
+extern std::atomic<bool> rounded_products;
 
 class Product {
   public:

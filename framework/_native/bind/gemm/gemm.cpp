@@ -60,6 +60,7 @@ nb::object matmul_by_tiles(Array x, Array y, bool plain) {
 
 FW_BIND(m) {
     m.def("matmul_by_tiles", &matmul_by_tiles, nb::arg("x"), nb::arg("y"), nb::arg("plain"));
+    m.def("set_rounded_products", [](bool on) { rounded_products = on; }, nb::arg("on"));
     m.def("has_matrix_unit", &amx::available);
     m.def("matmul", &matmul, nb::arg("x"), nb::arg("y"));
     m.def("linear", &linear, nb::arg("x"), nb::arg("w"), nb::arg("b").none());
