@@ -73,6 +73,9 @@ template <class T> class Panels {
 
     int columns(int64_t block) const { return int(std::min<int64_t>(tile_cols<T>, width - block * tile_cols<T>)); }
 
+    static constexpr bool in_rows = true;  // whether one row goes by itself
+    void take(const T*, int64_t, int64_t, bool = false) const {}  // rows are read where they lie
+
     // c = a B (+ c) in the columns of one block; c points to the first of them.
     void multiply(int64_t group, int64_t block, const T* a, int64_t a_row, int64_t rows, T* c, int64_t c_row,
                   bool add) const {
@@ -115,7 +118,7 @@ template <class T> class Panels {
 };
 
 // body(block) for all blocks of columns, shared by the threads where a step is worth it.
-template <class T, class F> void each_block(const Panels<T>& w, int64_t work, F&& body) {
+template <class W, class F> void each_block(const W& w, int64_t work, F&& body) {
     constexpr int64_t alone = 200 * 1000;  // multiplications that one thread makes before others are awake
     int64_t grain = work < alone ? w.blocks : (w.blocks + threads() - 1) / threads();
     parallel(w.blocks, grain, [&](int64_t begin, int64_t end) {
@@ -124,16 +127,18 @@ template <class T, class F> void each_block(const Panels<T>& w, int64_t work, F&
 }
 
 // Every step: what comes from the state is added to the gates, then cell.step(s, columns) finishes them.
-template <class T, class Cell>
-void forward(const Steps& steps, const Panels<T>& w, const Cell& cell, const T* h0, const T* y, int64_t width) {
+template <class T, class W, class Cell>
+void forward(const Steps& steps, W&& w, const Cell& cell, const T* h0, const T* y, int64_t width) {
     const int64_t row = Cell::row * width;
     for (int64_t s = 0; s < steps.count(); ++s) {
         int64_t known = steps.known(s), fresh = steps.size[s] - known;
         T* gates = cell.a + steps.start[s] * row;
+        if (known) w.take(y + steps.start[s - 1] * width, width, known);
+        if (fresh) w.take(h0 + known * width, width, fresh, known > 0);
         each_block(w, steps.size[s] * w.k * width * Cell::gates, [&](int64_t block) {
             int64_t j = block * tile_cols<T>;
             bool several = false;
-            if constexpr (Cell::gates > 2) {
+            if constexpr (Cell::gates > 2 && std::decay_t<W>::in_rows) {
                 several = steps.size[s] == 1 && w.columns(block) == tile_cols<T>;
                 if (several) w.template multiply_row<Cell>(block, known ? y + steps.start[s - 1] * width : h0, gates + j, row);
             }
@@ -151,10 +156,11 @@ void forward(const Steps& steps, const Panels<T>& w, const Cell& cell, const T* 
 
 // Every step from the last: cell.step(s, columns) makes the gates' gradients d of dh, and those, times the
 // weights, are the dh of the step before. At the end dh is that of the first state, if `last`.
-template <class T, class Cell>
-void backward(const Steps& steps, const Panels<T>& w, const Cell& cell, const T* d, T* dh, bool last) {
+template <class T, class W, class Cell>
+void backward(const Steps& steps, W&& w, const Cell& cell, const T* d, T* dh, bool last) {
     for (int64_t s = steps.count(); s > 0 || (s == 0 && last); --s) {
         int64_t rows = s < steps.count() ? steps.size[s] : 0;
+        if (rows) w.take(d + steps.start[s] * w.k, w.k, rows);
         each_block(w, steps.size[std::max<int64_t>(s - 1, 0)] * w.k * w.width, [&](int64_t block) {
             int64_t j = block * tile_cols<T>;
             if (rows) w.multiply(0, block, d + steps.start[s] * w.k, w.k, rows, dh + j, w.width, Cell::keeps);

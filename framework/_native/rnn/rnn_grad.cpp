@@ -2,6 +2,7 @@
 #include "rnn/rnn_grad.h"
 
 #include "rnn/rnn_cells.h"
+#include "rnn/rounded_panels.h"
 
 namespace fw {
 namespace rnn {
@@ -32,6 +33,17 @@ template <class T> struct Back {
         return Panels<T>(s.w_hh, 1, s.width, k, 1, s.width);
     }
 
+    // All steps from the last, towards the states.
+    template <class Cell> void walk(const Cell& cell, const T* d) const {
+#if FW_AMX
+        if constexpr (sizeof(T) == sizeof(float))
+            if (s.rounded)
+                return backward(s.steps, RoundedPanels(s.w_hh, 1, s.width, gates * s.width, 1, s.width, s.steps.most), cell, d, cell.dh,
+                                to.wants_state);
+#endif
+        backward(s.steps, weights(), cell, d, cell.dh, to.wants_state);
+    }
+
     // c = d^T b, a gradient of weights
     void by_rows(const T* d, const T* b, int64_t cols, T* c) const {
         Gemm<T> g = {};
@@ -39,7 +51,7 @@ template <class T> struct Back {
         g.a = d, g.a_row = 1, g.a_col = g.m;
         g.b = b, g.b_row = cols, g.b_col = 1;
         g.c = c, g.c_row = cols;
-        gemm(g);
+        s.multiply(g);
     }
 
     void finish_with(const T* y) const {
@@ -49,7 +61,7 @@ template <class T> struct Back {
             g.a = to.d, g.a_row = g.k, g.a_col = 1;
             g.b = s.w_ih, g.b_row = s.in, g.b_col = 1;
             g.c = to.x, g.c_row = s.in;
-            gemm(g);
+            s.multiply(g);
         }
         if (to.w_ih) by_rows(to.d, s.x, s.in, to.w_ih);
         if (to.w_hh) {
@@ -66,7 +78,7 @@ void plain(const Sequence<T>& s, const T* gy, const T* gh, const T* y, const Gra
     const Back<T> back{s, 1, to};
     back.start(gh, nullptr);
     PlainBack<T, Rectified> cell{s.steps, gy, y, to.h0, to.d, to.b_ih, s.width};
-    backward(s.steps, back.weights(), cell, to.d, cell.dh, to.wants_state);
+    back.walk(cell, to.d);
     back.same_biases();
     back.finish_with(y);
 }
@@ -84,7 +96,7 @@ void lstm_backward(const Sequence<T>& s, const T* gy, const T* gh, const T* gc, 
     const Back<T> back{s, 4, to};
     back.start(gh, gc);
     LstmBack<T> cell{s.steps, gy, gates, cells, c0, to.h0, to.c0, to.d, to.b_ih, s.width};
-    backward(s.steps, back.weights(), cell, to.d, cell.dh, to.wants_state);
+    back.walk(cell, to.d);
     back.same_biases();
     back.finish_with(y);
 }
@@ -94,7 +106,7 @@ void gru_backward(const Sequence<T>& s, const T* gy, const T* gh, const T* y, co
     const Back<T> back{s, 3, to};
     back.start(gh, nullptr);
     GruBack<T> cell{s.steps, gy, gates, y, s.h0, to.h0, to.d, to.d_state, to.b_ih, to.b_hh, s.width};
-    backward(s.steps, back.weights(), cell, to.d_state, cell.dh, to.wants_state);
+    back.walk(cell, to.d_state);
     back.finish_with(y);
 }
 

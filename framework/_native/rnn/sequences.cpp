@@ -2,6 +2,7 @@
 
 #include "gemm/gemv.h"
 #include "rnn/rnn_cells.h"
+#include "rnn/rounded_panels.h"
 
 namespace fw {
 namespace rnn {
@@ -37,12 +38,22 @@ template <class T> void from_inputs(const Sequence<T>& s, int64_t gates, const T
     }
     g.c = to, g.c_row = row;
     if (bias) g.finish = finish<T, Identity>(nullptr, bias);
-    gemm(g);
+    s.multiply(g);
 }
 
 template <class T> Panels<T> state_weights(const Sequence<T>& s, int64_t gates) {
     if (s.packed) return Panels<T>(s.packed, s.width, s.width);
     return Panels<T>(s.w_hh, gates, s.width, s.width, s.width, 1);
+}
+
+// All steps with the weights of the state.
+template <class T, class Cell> void walk(const Sequence<T>& s, const Cell& cell, T* y) {
+#if FW_AMX
+    if constexpr (sizeof(T) == sizeof(float))
+        if (s.rounded)
+            return forward(s.steps, RoundedPanels(s.w_hh, Cell::gates, s.width, s.width, s.width, 1, s.steps.most), cell, s.h0, y, s.width);
+#endif
+    forward(s.steps, state_weights(s, Cell::gates), cell, s.h0, y, s.width);
 }
 
 // How many parts the steps are computed in: about as many rows in each as a product needs to be a quick one, none so few
@@ -69,7 +80,7 @@ template <class T, class F> void in_parts(const Sequence<T>& s, T* y, F&& body) 
 
 template <bool Rectified, class T> void plain(const Sequence<T>& s, T* y, T* h) {
     from_inputs(s, 1, Bias<T>(s, 1).data(), y, s.width);
-    forward(s.steps, state_weights(s, 1), Plain<T, Rectified>{s.steps, y, s.width}, s.h0, y, s.width);
+    walk(s, Plain<T, Rectified>{s.steps, y, s.width}, y);
     final_states(s.steps, y, h, s.width);
 }
 
@@ -105,7 +116,7 @@ template <class T> void rnn_forward(const Sequence<T>& s, bool rectified, T* y, 
 template <class T> void lstm_forward(const Sequence<T>& s, T* y, T* h, T* c, T* gates, T* cells) {
     from_inputs(s, 4, Bias<T>(s, 4).data(), gates, 4 * s.width);
     Lstm<T, true> cell{s.steps, gates, cells, y, c, s.width};
-    forward(s.steps, state_weights(s, 4), cell, s.h0, y, s.width);
+    walk(s, cell, y);
     final_states(s.steps, y, h, s.width);
 }
 
@@ -122,7 +133,7 @@ template <class T> void lstm_outputs(const Sequence<T>& s, T* y, T* h, T* c, T* 
 template <class T> void gru_forward(const Sequence<T>& s, T* y, T* h, T* gates) {
     from_inputs(s, 3, Bias<T>(s, 3).data(), gates, 4 * s.width);
     Gru<T> cell{s.steps, gates, s.h0, s.b_hh ? s.b_hh + 2 * s.width : nullptr, y, s.width};
-    forward(s.steps, state_weights(s, 3), cell, s.h0, y, s.width);
+    walk(s, cell, y);
     final_states(s.steps, y, h, s.width);
 }
 

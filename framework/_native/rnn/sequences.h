@@ -1,6 +1,7 @@
 // A recurrent layer in one direction, all steps.
 #pragma once
 
+#include "gemm/amx.h"
 #include "rnn/rnn.h"
 
 namespace fw {
@@ -16,7 +17,13 @@ template <class T> struct Sequence {
     // Rows of x are rows of a table: where each is, and what `input_gates` makes of all of that table.
     const int64_t* place = nullptr;
     const T* of_table = nullptr;
+    bool rounded = false;  // whether products round their operands to bfloat16, for the matrix unit, which must be available
 
+    void multiply(const Gemm<T>& g) const {
+        if constexpr (sizeof(T) == sizeof(float))
+            if (rounded) return gemm_rounded(g);
+        gemm(g);
+    }
     int64_t packed_numbers(int64_t gates) const;
     void pack(int64_t gates, T* to) const;
 };

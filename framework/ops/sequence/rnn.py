@@ -9,12 +9,15 @@ through the steps the other way and ends with one product for each gradient of i
 PyTorch's: i f g o (Hochreiter and Schmidhuber 1997), r z n (Cho et al., arXiv:1406.1078).
 """
 
+from collections.abc import Callable
 from typing import Any
 
+from ... import _native
 from ...errors import ShapeError
 from ..record.args import floating
 from ..record.batched import call, everywhere, front_moved, looped, to_front
 from ..record.op import Meta, Op
+from ..record.rounded import in_bfloat16, widen
 from ..write.twice import twice
 from . import cuda_rnn
 from .rnn_steps import gru_steps, lstm_steps, rnn_steps, spans
@@ -262,20 +265,40 @@ class BySteps:
             for out in call(op, *ready, **{**settings, "sizes": sizes})])
 
 
+def _by_unit(native: str, op: Callable, rounded: int = 9) -> Callable | None:
+    """What runs on bfloat16 where the CPU has a matrix unit: products of bfloat16, all else in float32.
+
+    The first ``rounded`` results are bfloat16, what backward keeps is not.
+    """
+    if _native.module is None or not _native.module.has_matrix_unit():
+        return None
+    kernel = getattr(_native.module, native)
+
+    def run(*arrays: Any, **settings: Any) -> tuple:
+        wide = [widen(a) for a in arrays]
+        found = kernel(*wide, rounded=True, **settings)
+        if found is NotImplemented:
+            found = op().cpu(*wide, **settings)
+        return *in_bfloat16(found[:rounded]), *found[rounded:]
+    return run
+
+
 def _asked(found: Any, needs: tuple) -> list:
     return [part if need else None for part, need in zip(found, needs)]
 
 
 lstm_grad = Op(
     "lstm_grad", "gy gh gc x h0 c0 w_ih w_hh b_ih b_hh y gates cells", batch=BySteps(6),
-    kernel=_lstm_grad_kernel, native="lstm_grad", device=cuda_rnn.lstm_grad,
+    kernel=_lstm_grad_kernel, native="lstm_grad", rounded=_by_unit("lstm_grad", lambda: lstm_grad),
+    device=cuda_rnn.lstm_grad,
     outputs="gx gh0 gc0 gw_ih gw_hh gb_ih gb_hh", infer=_grad_infer(2),
     vjp=lambda k, gy, gh, gc, x, h0, c0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, wanted, needs: twice(
         lstm_steps, k, (gy, gh, gc), (x, h0, c0, w_ih, w_hh, b_ih, b_hh), wanted, needs, sizes=sizes,
         reverse=reverse))
 lstm_op = Op(
     "lstm", "x h0 c0 w_ih w_hh b_ih b_hh", batch=BySteps(3),
-    kernel=_lstm_kernel, native="lstm", device=cuda_rnn.lstm, outputs="y h c gates cells",
+    kernel=_lstm_kernel, native="lstm", rounded=_by_unit("lstm", lambda: lstm_op, 3),
+    device=cuda_rnn.lstm, outputs="y h c gates cells",
     differentiable=3, infer=_lstm_infer,
     onnx="recurrent('LSTM', x, (h0, c0), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (0, 3, 1, 2))",
     runtime="recurrent('lstm', (x, h0, c0, w_ih, w_hh, b_ih, b_hh), sizes, reverse)",
@@ -285,13 +308,15 @@ lstm_op = Op(
 
 gru_grad = Op(
     "gru_grad", "gy gh x h0 w_ih w_hh b_ih b_hh y gates", batch=BySteps(4),
-    kernel=_gru_grad_kernel, native="gru_grad", device=cuda_rnn.gru_grad,
+    kernel=_gru_grad_kernel, native="gru_grad", rounded=_by_unit("gru_grad", lambda: gru_grad),
+    device=cuda_rnn.gru_grad,
     outputs="gx gh0 gw_ih gw_hh gb_ih gb_hh", infer=_grad_infer(1),
     vjp=lambda k, gy, gh, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, wanted, needs: twice(
         gru_steps, k, (gy, gh), (x, h0, w_ih, w_hh, b_ih, b_hh), wanted, needs, sizes=sizes, reverse=reverse))
 gru_op = Op(
     "gru", "x h0 w_ih w_hh b_ih b_hh", batch=BySteps(2),
-    kernel=_gru_kernel, native="gru", device=cuda_rnn.gru, outputs="y h gates",
+    kernel=_gru_kernel, native="gru", rounded=_by_unit("gru", lambda: gru_op, 2),
+    device=cuda_rnn.gru, outputs="y h gates",
     differentiable=2, infer=_gru_infer,
     onnx="recurrent('GRU', x, (h0,), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (1, 0, 2), "
          "linear_before_reset=1)",
@@ -302,14 +327,16 @@ gru_op = Op(
 
 rnn_grad = Op(
     "rnn_grad", "gy gh x h0 w_ih w_hh b_ih b_hh y", batch=BySteps(4),
-    kernel=_rnn_grad_kernel, native="rnn_grad", device=cuda_rnn.rnn_grad,
+    kernel=_rnn_grad_kernel, native="rnn_grad", rounded=_by_unit("rnn_grad", lambda: rnn_grad),
+    device=cuda_rnn.rnn_grad,
     outputs="gx gh0 gw_ih gw_hh gb_ih gb_hh", infer=_grad_infer(1),
     vjp=lambda k, gy, gh, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, relu, wanted, needs: twice(
         rnn_steps, k, (gy, gh), (x, h0, w_ih, w_hh, b_ih, b_hh), wanted, needs, sizes=sizes, reverse=reverse,
         relu=relu))
 rnn_op = Op(
     "rnn", "x h0 w_ih w_hh b_ih b_hh", batch=BySteps(2),
-    kernel=_rnn_kernel, native="rnn", device=cuda_rnn.rnn, outputs="y h", infer=_rnn_infer,
+    kernel=_rnn_kernel, native="rnn", rounded=_by_unit("rnn", lambda: rnn_op, 2),
+    device=cuda_rnn.rnn, outputs="y h", infer=_rnn_infer,
     onnx="recurrent('RNN', x, (h0,), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (0,), activations=active(relu))",
     runtime="recurrent('rnn_relu' if relu else 'rnn_tanh', (x, h0, w_ih, w_hh, b_ih, b_hh), sizes, reverse)",
     vjp=lambda g, x, h0, w_ih, w_hh, b_ih, b_hh, y, sizes, reverse, relu, needs: _asked(

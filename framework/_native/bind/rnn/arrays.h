@@ -13,6 +13,7 @@ struct Operands {
     InRows x, h0, w_ih, w_hh;
     Given b_ih, b_hh;
     int64_t in, width, gates;
+    bool rounded = false;  // products, to bfloat16
 
     static bool takes(const Array& x, std::initializer_list<const Array*> all) {
         if (!x.is_float()) return false;
@@ -37,7 +38,15 @@ struct Operands {
 
     // packed: what `Sequence::pack` wrote of these weights
     template <class T> Sequence<T> sequence(const T* packed = nullptr) const {
-        return {steps, x.data<T>(), h0.data<T>(), w_ih.data<T>(), w_hh.data<T>(), b_ih.data<T>(), b_hh.data<T>(), in, width, packed};
+        Sequence<T> s{steps, x.data<T>(), h0.data<T>(), w_ih.data<T>(), w_hh.data<T>(), b_ih.data<T>(), b_hh.data<T>(), in, width, packed};
+        s.rounded = rounded;
+        return s;
+    }
+
+    // Whether products may be rounded as is asked for.
+    bool may_round(bool wanted) {
+        rounded = wanted;
+        return !wanted || (x.a.is<float>() && amx::available());
     }
 
     int64_t bytes() const { return steps.rows * gates * width * width; }  // as long as so many take

@@ -65,29 +65,29 @@ nb::object recurrent_panels(const Array& x, const Array& h0, const Array& w_ih, 
 }
 
 nb::object rnn(const Array& x, const Array& h0, const Array& w_ih, const Array& w_hh, nb::object b_ih, nb::object b_hh,
-               nb::tuple sizes, bool reverse, bool relu, nb::object packed) {
+               nb::tuple sizes, bool reverse, bool relu, nb::object packed, bool rounded) {
     if (!Operands::takes(x, {&x, &h0, &w_ih, &w_hh})) return not_implemented();
     Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 1);
     const Given ready(packed);
-    if (!o.fits() || !serves(o, ready)) return not_implemented();
+    if (!o.fits() || !serves(o, ready) || !o.may_round(rounded)) return not_implemented();
     return x.is<float>() ? plain<float>(o, ready, relu) : plain<double>(o, ready, relu);
 }
 
 nb::object lstm(const Array& x, const Array& h0, const Array& c0, const Array& w_ih, const Array& w_hh, nb::object b_ih,
-                nb::object b_hh, nb::tuple sizes, bool reverse, nb::object packed) {
+                nb::object b_hh, nb::tuple sizes, bool reverse, nb::object packed, bool rounded) {
     if (!Operands::takes(x, {&x, &h0, &c0, &w_ih, &w_hh}) || !c0.same_shape(h0)) return not_implemented();
     Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 4);
     const Given ready(packed);
-    if (!o.fits() || !serves(o, ready)) return not_implemented();
+    if (!o.fits() || !serves(o, ready) || !o.may_round(rounded)) return not_implemented();
     return x.is<float>() ? lstm_of<float>(o, ready, InRows(c0)) : lstm_of<double>(o, ready, InRows(c0));
 }
 
 nb::object gru(const Array& x, const Array& h0, const Array& w_ih, const Array& w_hh, nb::object b_ih, nb::object b_hh,
-               nb::tuple sizes, bool reverse, nb::object packed) {
+               nb::tuple sizes, bool reverse, nb::object packed, bool rounded) {
     if (!Operands::takes(x, {&x, &h0, &w_ih, &w_hh})) return not_implemented();
     Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 3);
     const Given ready(packed);
-    if (!o.fits() || !serves(o, ready)) return not_implemented();
+    if (!o.fits() || !serves(o, ready) || !o.may_round(rounded)) return not_implemented();
     return x.is<float>() ? gru_of<float>(o, ready) : gru_of<double>(o, ready);
 }
 
@@ -97,13 +97,13 @@ nb::object gru(const Array& x, const Array& h0, const Array& w_ih, const Array& 
 FW_BIND(m) {
     m.def("recurrent_panels", &rnn::recurrent_panels, nb::arg("x"), nb::arg("h0"), nb::arg("w_ih"), nb::arg("w_hh"));
     m.def("rnn", &rnn::rnn, nb::arg("x"), nb::arg("h0"), nb::arg("w_ih"), nb::arg("w_hh"), nb::arg("b_ih").none(),
-          nb::arg("b_hh").none(), nb::arg("sizes"), nb::arg("reverse"), nb::arg("relu"), nb::arg("packed") = nb::none());
+          nb::arg("b_hh").none(), nb::arg("sizes"), nb::arg("reverse"), nb::arg("relu"), nb::arg("packed") = nb::none(), nb::arg("rounded") = false);
     m.def("lstm", &rnn::lstm, nb::arg("x"), nb::arg("h0"), nb::arg("c0"), nb::arg("w_ih"), nb::arg("w_hh"),
           nb::arg("b_ih").none(), nb::arg("b_hh").none(), nb::arg("sizes"), nb::arg("reverse"),
-          nb::arg("packed") = nb::none());
+          nb::arg("packed") = nb::none(), nb::arg("rounded") = false);
     m.def("gru", &rnn::gru, nb::arg("x"), nb::arg("h0"), nb::arg("w_ih"), nb::arg("w_hh"), nb::arg("b_ih").none(),
           nb::arg("b_hh").none(), nb::arg("sizes"), nb::arg("reverse"),
-          nb::arg("packed") = nb::none());
+          nb::arg("packed") = nb::none(), nb::arg("rounded") = false);
 }
 
 }  // namespace fw

@@ -126,11 +126,11 @@ bool kept(const Array& a, const Operands& o, int64_t cols) {
 
 nb::object rnn_grad(nb::object gy, nb::object gh, const Array& x, const Array& h0, const Array& w_ih, const Array& w_hh,
                     nb::object b_ih, nb::object b_hh, const Array& y, nb::tuple sizes, bool reverse, bool relu,
-                    nb::tuple wanted) {
+                    nb::tuple wanted, bool rounded) {
     if (!Operands::takes(x, {&x, &h0, &w_ih, &w_hh, &y})) return not_implemented();
     Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 1);
     OptionalRows from_y(gy), from_h(gh);
-    if (!o.fits() || !kept(y, o, 1) || !from_y.fits(x, o.steps.rows, o.width) ||
+    if (!o.fits() || !o.may_round(rounded) || !kept(y, o, 1) || !from_y.fits(x, o.steps.rows, o.width) ||
         !from_h.fits(x, o.steps.most, o.width))
         return not_implemented();
     Wanted w(wanted, 1);
@@ -140,12 +140,12 @@ nb::object rnn_grad(nb::object gy, nb::object gh, const Array& x, const Array& h
 
 nb::object lstm_grad(nb::object gy, nb::object gh, nb::object gc, const Array& x, const Array& h0, const Array& c0,
                      const Array& w_ih, const Array& w_hh, nb::object b_ih, nb::object b_hh, const Array& y,
-                     const Array& gates, const Array& cells, nb::tuple sizes, bool reverse, nb::tuple wanted) {
+                     const Array& gates, const Array& cells, nb::tuple sizes, bool reverse, nb::tuple wanted, bool rounded) {
     if (!Operands::takes(x, {&x, &h0, &c0, &w_ih, &w_hh, &y, &gates, &cells}) || !c0.same_shape(h0))
         return not_implemented();
     Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 4);
     OptionalRows from_y(gy), from_h(gh), from_c(gc);
-    if (!o.fits() || !kept(y, o, 1) || !kept(gates, o, 4) || !kept(cells, o, 1) ||
+    if (!o.fits() || !o.may_round(rounded) || !kept(y, o, 1) || !kept(gates, o, 4) || !kept(cells, o, 1) ||
         !from_y.fits(x, o.steps.rows, o.width) || !from_h.fits(x, o.steps.most, o.width) ||
         !from_c.fits(x, o.steps.most, o.width))
         return not_implemented();
@@ -157,11 +157,11 @@ nb::object lstm_grad(nb::object gy, nb::object gh, nb::object gc, const Array& x
 
 nb::object gru_grad(nb::object gy, nb::object gh, const Array& x, const Array& h0, const Array& w_ih, const Array& w_hh,
                     nb::object b_ih, nb::object b_hh, const Array& y, const Array& gates, nb::tuple sizes, bool reverse,
-                    nb::tuple wanted) {
+                    nb::tuple wanted, bool rounded) {
     if (!Operands::takes(x, {&x, &h0, &w_ih, &w_hh, &y, &gates})) return not_implemented();
     Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 3);
     OptionalRows from_y(gy), from_h(gh);
-    if (!o.fits() || !kept(y, o, 1) || !kept(gates, o, 4) || !from_y.fits(x, o.steps.rows, o.width) ||
+    if (!o.fits() || !o.may_round(rounded) || !kept(y, o, 1) || !kept(gates, o, 4) || !from_y.fits(x, o.steps.rows, o.width) ||
         !from_h.fits(x, o.steps.most, o.width))
         return not_implemented();
     Wanted w(wanted, 1);
@@ -175,14 +175,14 @@ nb::object gru_grad(nb::object gy, nb::object gh, const Array& x, const Array& h
 FW_BIND(m) {
     m.def("rnn_grad", &rnn::rnn_grad, nb::arg("gy").none(), nb::arg("gh").none(), nb::arg("x"), nb::arg("h0"),
           nb::arg("w_ih"), nb::arg("w_hh"), nb::arg("b_ih").none(), nb::arg("b_hh").none(), nb::arg("y"),
-          nb::arg("sizes"), nb::arg("reverse"), nb::arg("relu"), nb::arg("wanted"));
+          nb::arg("sizes"), nb::arg("reverse"), nb::arg("relu"), nb::arg("wanted"), nb::arg("rounded") = false);
     m.def("lstm_grad", &rnn::lstm_grad, nb::arg("gy").none(), nb::arg("gh").none(), nb::arg("gc").none(), nb::arg("x"),
           nb::arg("h0"), nb::arg("c0"), nb::arg("w_ih"), nb::arg("w_hh"), nb::arg("b_ih").none(),
           nb::arg("b_hh").none(), nb::arg("y"), nb::arg("gates"), nb::arg("cells"), nb::arg("sizes"),
-          nb::arg("reverse"), nb::arg("wanted"));
+          nb::arg("reverse"), nb::arg("wanted"), nb::arg("rounded") = false);
     m.def("gru_grad", &rnn::gru_grad, nb::arg("gy").none(), nb::arg("gh").none(), nb::arg("x"), nb::arg("h0"),
           nb::arg("w_ih"), nb::arg("w_hh"), nb::arg("b_ih").none(), nb::arg("b_hh").none(), nb::arg("y"),
-          nb::arg("gates"), nb::arg("sizes"), nb::arg("reverse"), nb::arg("wanted"));
+          nb::arg("gates"), nb::arg("sizes"), nb::arg("reverse"), nb::arg("wanted"), nb::arg("rounded") = false);
 }
 
 }  // namespace fw
