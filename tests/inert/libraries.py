@@ -10,7 +10,7 @@ from pathlib import Path
 
 LIBRARIES = {
     "libcublas.so.13": ("cublas_api.h", "cublas_v2.h"),
-    "libcusolver.so.12": ("cusolverDn.h", "cusolverSp.h"),
+    "libcusolver.so.12": ("cusolver_common.h", "cusolverDn.h", "cusolverSp.h"),
     "libcusparse.so.12": ("cusparse.h",),
     "libcufft.so.12": ("cufft.h", "cufftXt.h"),
     "libcurand.so.10": ("curand.h",),
@@ -45,6 +45,8 @@ def written(function, parameters):
             body.append(f"*({'size_t' if 'size_t' in text else 'int'}*)a{i} = 64;")
         elif name == "version":
             body.append(f"*(int*)a{i} = 130000;")
+        elif function.endswith("GetProperty"):  # major version, minor, patch level
+            body.append(f"*(int*)a{i} = 12;")
         elif name in ("info", "devinfo", "infoarray", "dev_info", "d_info", "niters", "niter"):
             body.append(f"if (a{i}) *(int*)a{i} = 0;")
     return f"int {function}({', '.join(takes) or 'void'}) {{ {' '.join(body)} return 0; }}"
