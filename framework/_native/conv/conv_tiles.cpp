@@ -301,8 +301,9 @@ bool tiles_can(const ConvShape& s) {
 }
 
 bool tiles_suit(const ConvShape& s) {
-    constexpr int64_t LEAST = 2 << 20;  // operations: below, panels cost more than tiles save
-    return amx::available() && s.group_channels() * s.taps() >= 16 && s.group_rows() >= 8 && s.flops() >= LEAST && tiles_can(s);
+    constexpr int64_t LEAST = 2 << 20, KERNELS = 1 << 16;  // operations, or numbers of kernels to be laid out, which all ways do
+    return amx::available() && s.group_channels() * s.taps() >= 16 && s.group_rows() >= 8 &&
+           (s.flops() >= LEAST || s.rows * s.k() >= KERNELS) && tiles_can(s);
 }
 
 void conv_forward_by_tiles(const ConvShape& s, const GivenImages& x, const GivenImages& w, const Bf16* bias, Bf16* y, bool last,

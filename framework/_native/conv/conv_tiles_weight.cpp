@@ -7,13 +7,14 @@
 namespace fw::windows {
 namespace {
 
-constexpr int64_t AT_ONCE = 512;            // windows that are packed at a time: they stay in the first cache
-constexpr int64_t SUMS = 512 << 10, PARTS = 8;  // bytes of sums, and parts of the images, that are summed up apart
+constexpr int64_t AT_ONCE = 256;                // windows that are packed at a time: they stay in the first cache
+constexpr int64_t SUMS = 512 << 10, PARTS = 8;  // bytes of sums, and parts of the images, that are summed up apart,
+constexpr int64_t APIECE = 8 << 20;             // of so many operations
 
-// R x 2 tiles of sums, after what is there unless `fresh`.
+// R x 2 tiles of sums, after what is there unless `fresh`; tiles of `a` lie a_step numbers apart.
 template <class U, int R>
-void gradient_block(U& unit, const Bf16* a, int64_t a_row, const Bf16* b, int64_t steps, bool fresh, float* sums, int64_t sums_row) {
-    const int64_t row = sums_row * int64_t(sizeof(float)), stride = a_row * int64_t(sizeof(Bf16));
+void gradient_block(U& unit, const Bf16* a, int64_t a_step, const Bf16* b, int64_t steps, bool fresh, float* sums, int64_t sums_row) {
+    const int64_t row = sums_row * int64_t(sizeof(float));
     float *right = sums + amx::ROWS, *below = sums + amx::ROWS * sums_row, *last = below + amx::ROWS;
     if (fresh) {
         unit.template zero<0>();
@@ -24,13 +25,13 @@ void gradient_block(U& unit, const Bf16* a, int64_t a_row, const Bf16* b, int64_
         unit.template load<1>(right, row);
         if constexpr (R > 1) unit.template load<2>(below, row), unit.template load<3>(last, row);
     }
-    for (int64_t p = 0; p < steps; ++p, a += amx::STEPS, b += 2 * TILE) {
-        unit.template load<4>(a, stride);
+    for (int64_t p = 0; p < steps; ++p, a += a_step, b += 2 * TILE) {
+        unit.template load<4>(a, amx::ROW_BYTES);
         unit.template load<6>(b, amx::ROW_BYTES);
         unit.template dot<0, 4, 6>();
         unit.template load<7>(b + TILE, amx::ROW_BYTES), unit.template dot<1, 4, 7>();
         if constexpr (R > 1) {
-            unit.template load<5>(a + amx::ROWS * a_row, stride);
+            unit.template load<5>(a + TILE, amx::ROW_BYTES);
             unit.template dot<2, 5, 6>(), unit.template dot<3, 5, 7>();
         }
     }
@@ -48,7 +49,7 @@ struct TileWeights {
     float* sums = nullptr;  // of each part: for each row, for each tap, the numbers of a window
 
     TileWeights(const ConvShape& s, const Stream& all, const GivenImages& x, const GivenImages& y)
-        : s(s), all(all), x(x), y(y), pieces(all, PARTS) {
+        : s(s), all(all), x(x), y(y), pieces(all, std::clamp<int64_t>(s.flops() / APIECE, 1, PARTS)) {
         parts = std::clamp<int64_t>(SUMS / (sums_size() * int64_t(sizeof(float))), 1, std::min(PARTS, pieces.count()));
         const int64_t wanted = threads() == 1 ? 1 : ceil_div(2 * threads(), parts);
         shares = std::min(wanted, columns() * s.groups);
@@ -82,9 +83,9 @@ struct TileWeights {
         Bf16* laid = scratch<Bf16>(0, stream.images * stream.image());
         stream.fill(x, p.image, laid, scratch<Bf16>(1, stream.room_size()));
         const std::vector<int64_t> places = places_of(stream, steps * amx::STEPS);
-        const int64_t row = steps * amx::STEPS + (steps % 16 ? 0 : amx::STEPS);  // not a power of two apart
-        Bf16* gradient = scratch<Bf16>(2, s.groups * group_rows() * row);
-        turn_gradient(p, stream.windows(), row, gradient);
+        const int64_t step = s.groups * group_rows() * amx::STEPS;
+        Bf16* gradient = scratch<Bf16>(2, steps * step);
+        turn_gradient(p, stream.windows(), steps, gradient);
         Bf16* panel = scratch<Bf16>(3, AT_ONCE / amx::STEPS * 2 * TILE);
         for (int64_t first = 0; first < steps; first += AT_ONCE / amx::STEPS) {
             const int64_t here = std::min(AT_ONCE / amx::STEPS, steps - first);
@@ -102,7 +103,7 @@ struct TileWeights {
                 for (int64_t o = 0; o < s.group_rows(); o += WIDE) {
                     const bool low = s.group_rows() - o <= amx::ROWS;
                     const auto way = low ? gradient_block<U, 1> : gradient_block<U, 2>;
-                    way(unit, gradient + (g * group_rows() + o) * row + first * amx::STEPS, row, panel, here, fresh && !first,
+                    way(unit, gradient + first * step + (g * group_rows() + o) * amx::STEPS, step, panel, here, fresh && !first,
                         to + (g * group_rows() + o) * sums_row() + column * DEPTH, sums_row());
                 }
             }
@@ -141,24 +142,26 @@ struct TileWeights {
             }
     }
 
-    // The gradient of a piece: for each row its windows, zeros behind them.
-    void turn_gradient(const StreamPiece& p, int64_t windows, int64_t row, Bf16* to) const {
+    // The gradient of a piece: for each 32 windows those of all rows, zeros behind the last.
+    void turn_gradient(const StreamPiece& p, int64_t windows, int64_t steps, Bf16* to) const {
         const int64_t plane = s.pixels(), start = p.begin * (plane / all.axis[pieces.cut].count), out = s.group_rows();
-        for (int64_t g = 0; g < s.groups; ++g, to += group_rows() * row) {
-            std::memset(static_cast<void*>(to + out * row), 0, size_t((group_rows() - out) * row) * sizeof(Bf16));
-            for (int64_t o = 0; o < out; ++o)
-                std::memset(static_cast<void*>(to + o * row + p.images * windows), 0, size_t(row - p.images * windows) * sizeof(Bf16));
-            for (int64_t n = 0; n < p.images; ++n) {
-                Bf16* at = to + n * windows;
-                if (y.last) {
-                    turned::turn_matrix(y.data + ((p.image + n) * plane + start) * s.rows + g * out, s.rows, windows, out,
-                                        [&](int64_t o, int64_t i) { return at + o * row + i; });
-                    continue;
+        const int64_t rows = s.groups * group_rows(), count = p.images * windows;
+        const auto place = [&](int64_t row, int64_t i) {
+            return to + (i / amx::STEPS * rows + row / out * group_rows() + row % out) * amx::STEPS + i % amx::STEPS;
+        };
+        if (out < group_rows()) std::memset(static_cast<void*>(to), 0, size_t(steps * rows * amx::STEPS) * sizeof(Bf16));
+        else std::memset(static_cast<void*>(to + (steps - 1) * rows * amx::STEPS), 0, size_t(rows * amx::STEPS) * sizeof(Bf16));
+        if (y.last)  // of several images all windows are there
+            return turned::turn_matrix(y.data + (p.image * plane + start) * s.rows, s.rows, count, s.rows, place);
+        for (int64_t n = 0; n < p.images; ++n)
+            for (int64_t o = 0; o < s.rows; ++o) {
+                const Bf16* from = y.data + ((p.image + n) * s.rows + o) * plane + start;
+                for (int64_t i = n * windows, end = i + windows; i < end;) {
+                    const int64_t many = std::min(end - i, amx::STEPS - i % amx::STEPS);
+                    turned::copy(place(o, i), from, many);
+                    i += many, from += many;
                 }
-                for (int64_t o = 0; o < out; ++o)
-                    turned::copy(at + o * row, y.data + ((p.image + n) * s.rows + g * out + o) * plane + start, windows);
             }
-        }
     }
 
     void give(Bf16* w, bool last) const {
