@@ -47,7 +47,8 @@ inline void turn(Square& to, const Bf16* from, int64_t step, int64_t rows, int64
 }
 
 // to[0 .. 31]: the pairs of 16 numbers of two rows; to[next ...]: those of 16 others. What is null is 0.
-FW_INLINE void pairs_of(Bf16* to, int64_t next, const Bf16* low, const Bf16* low_other, const Bf16* high, const Bf16* high_other) {
+FW_INLINE void pairs_of(Bf16* to, int64_t next, const Bf16* low, const Bf16* low_other, const Bf16* high,
+                        const Bf16* high_other) {
     auto row = [](const Bf16* p, const Bf16* other) {
         const __m256i a = p ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)) : __m256i{};
         const __m256i b = other ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(other)) : __m256i{};
@@ -83,7 +84,8 @@ inline void turn(Square& to, const Bf16* from, int64_t step, int64_t rows, int64
         for (int64_t i = 0; i < SQUARE; ++i) to[j][i] = i < rows ? from[i * step + j] : Bf16{0};
 }
 
-inline void pairs_of(Bf16* to, int64_t next, const Bf16* low, const Bf16* low_other, const Bf16* high, const Bf16* high_other) {
+inline void pairs_of(Bf16* to, int64_t next, const Bf16* low, const Bf16* low_other, const Bf16* high,
+                     const Bf16* high_other) {
     for (int64_t i = 0; i < SQUARE / 2; ++i, to += 2) {
         to[0] = low ? low[i] : Bf16{0}, to[1] = high ? high[i] : Bf16{0};
         to[next] = low_other ? low_other[i] : Bf16{0}, to[next + 1] = high_other ? high_other[i] : Bf16{0};

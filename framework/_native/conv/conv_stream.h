@@ -174,8 +174,9 @@ class Stream {
                 for (int d = conv_dims - 1; d >= conv_dims - folded; --d)
                     at += rest % axis[d].taps * axis[d].between * places.along[d], rest /= axis[d].taps;
                 const Run run{at * channels + k * each, k * group_depth + t * each, each};
-                if (!runs.empty() && runs.back().from + runs.back().count == run.from && runs.back().to + runs.back().count == run.to)
-                    runs.back().count += each;
+                Run* before = runs.empty() ? nullptr : &runs.back();
+                if (before && before->from + before->count == run.from && before->to + before->count == run.to)
+                    before->count += each;
                 else
                     runs.push_back(run);
             }

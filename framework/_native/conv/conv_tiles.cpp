@@ -50,7 +50,8 @@ struct TileProduct {
     }
     void pack() const {
         const int64_t count = blocks() * stream.groups, row_size = taps * numbers();
-        parallel(int64_t(phases.size()) * count, std::max<int64_t>(1, 16384 / (WIDE * row_size)), [&](int64_t begin, int64_t end) {
+        const int64_t grain = std::max<int64_t>(1, 16384 / (WIDE * row_size));
+        parallel(int64_t(phases.size()) * count, grain, [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
                 const ConvPhase& p = phases[size_t(i / count)];
                 Bf16* to = panels + p.panels + i % count * panel(p);
@@ -139,14 +140,16 @@ template <class U> struct PieceOfTiles {
                 const Bf16* bias = product.bias ? product.bias + product.row(i) : nullptr;
                 for (int64_t part = 0; part < parts; ++part)
                     for (int64_t pair = 0; pair < pairs; ++pair) {
-                        const int64_t step = part * all / parts, a = starts[s + size_t(2 * pair)], b = starts[s + size_t(2 * pair + 1)];
+                        const int64_t step = part * all / parts, count = (part + 1) * all / parts - step;
+                        const int64_t a = starts[s + size_t(2 * pair)], b = starts[s + size_t(2 * pair + 1)];
                         const auto way = wide > amx::ROWS ? b >= 0 ? window_block<U, 2, 2> : window_block<U, 1, 2>
                                                           : b >= 0 ? window_block<U, 2, 1> : window_block<U, 1, 1>;
-                        way(unit, at + a * depth, at + (b >= 0 ? b : a) * depth, steps.data() + step, (part + 1) * all / parts - step, depth,
+                        way(unit, at + a * depth, at + (b >= 0 ? b : a) * depth, steps.data() + step, count, depth,
                             panel + step * 2 * TILE, !part, sums[pair]);
                         if (part + 1 < parts) continue;
-                        finish(sums[pair], result.data() + a, to + product.row(i) - first, wide, bias);
-                        if (b >= 0) finish(sums[pair] + amx::ROWS * WIDE, result.data() + b, to + product.row(i) - first, wide, bias);
+                        Bf16* here = to + product.row(i) - first;
+                        finish(sums[pair], result.data() + a, here, wide, bias);
+                        if (b >= 0) finish(sums[pair] + amx::ROWS * WIDE, result.data() + b, here, wide, bias);
                     }
             }
     }
@@ -214,9 +217,11 @@ template <class U> struct TileRun {
 
     void run() const {
         const Stream& all = product.stream;
-        const double work = double(all.windows()) * double(all.images) * double(product.rows) * double(all.group_depth * product.taps);
         const int64_t count = pieces.count() * parts;
-        parallel(count, std::max<int64_t>(1, int64_t(double(worth(WORTH_A_THREAD)) * 8 * double(count) / work)), [&](int64_t begin, int64_t end) {
+        const double work = double(all.windows()) * double(all.images) * double(product.rows) *
+                            double(all.group_depth * product.taps) / double(count);
+        const int64_t grain = std::max<int64_t>(1, int64_t(8 * double(worth(WORTH_A_THREAD)) / work));
+        parallel(count, grain, [&](int64_t begin, int64_t end) {
             U unit;
             for (int64_t i = begin; i < end; ++i) one(unit, pieces[i / parts], i % parts);
         });
@@ -296,7 +301,8 @@ bool tiles_can(const ConvShape& s) {
         places *= double(std::max(a.in, a.out)) + 2 * double((a.kernel - 1) * a.dilation + 1 + a.padding + a.stride);
         kernels *= double(a.kernel), phases *= double(a.stride);
     }
-    const double in = double(s.groups) * double(s.group_channels() + DEPTH), out = double(s.groups) * double(s.group_rows() + DEPTH);
+    const double in = double(s.groups) * double(s.group_channels() + DEPTH);
+    const double out = double(s.groups) * double(s.group_rows() + DEPTH);
     return places * std::max(in, out) < 1e8 && kernels * in * double(s.group_rows() + DEPTH) < 1e8 && phases <= 64;
 }
 

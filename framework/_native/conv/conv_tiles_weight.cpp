@@ -13,7 +13,8 @@ constexpr int64_t APIECE = 8 << 20;             // of so many operations
 
 // R x 2 tiles of sums, after what is there unless `fresh`; tiles of `a` lie a_step numbers apart.
 template <class U, int R>
-void gradient_block(U& unit, const Bf16* a, int64_t a_step, const Bf16* b, int64_t steps, bool fresh, float* sums, int64_t sums_row) {
+void gradient_block(U& unit, const Bf16* a, int64_t a_step, const Bf16* b, int64_t steps, bool fresh, float* sums,
+                    int64_t sums_row) {
     const int64_t row = sums_row * int64_t(sizeof(float));
     float *right = sums + amx::ROWS, *below = sums + amx::ROWS * sums_row, *last = below + amx::ROWS;
     if (fresh) {
@@ -175,7 +176,8 @@ struct TileWeights {
                 narrow(rounded, total, count);
                 Bf16* to = w + o * s.k();
                 if (last || s.taps() == 1) {
-                    for (int64_t t = 0; t < taps(); ++t) turned::copy(to + t * inner * each, rounded + t * tap_sums(), inner * each);
+                    for (int64_t t = 0; t < taps(); ++t)
+                        turned::copy(to + t * inner * each, rounded + t * tap_sums(), inner * each);
                 } else if (inner == 1) {
                     turned::turn_matrix(rounded, tap_sums(), s.taps(), each,
                                         [&](int64_t c, int64_t t) { return to + c * s.taps() + t; });

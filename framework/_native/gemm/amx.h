@@ -61,8 +61,10 @@ class Twin {
         for (int i = 0; i < ROWS; ++i)
             for (int j = 0; j < ROWS; ++j)
                 for (int q = 0; q < ROWS; ++q)
-                    for (int byte = 0; byte < 32; byte += 8)
-                        tile[C][i][j] += uint32_t(int32_t(int8_t(tile[A][i][q] >> byte)) * int32_t(uint8_t(tile[B][q][j] >> byte)));
+                    for (int byte = 0; byte < 32; byte += 8) {
+                        const int32_t a = int8_t(tile[A][i][q] >> byte), b = uint8_t(tile[B][q][j] >> byte);
+                        tile[C][i][j] += uint32_t(a * b);
+                    }
     }
 
     static float flushed(float x) {

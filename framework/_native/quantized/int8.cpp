@@ -220,7 +220,8 @@ template <class U> void linear_by_tiles(const Way& way, const Linear& g, Scale s
             shares_of(way, w, q + g.m * length, length, s.zero - way.shift, share);
             for (int64_t r = 0; r < w.count; ++r) factor[r] = g.scales[row + r] * s.scale, bias[r] = g.bias ? g.bias[row + r] : 0;
             for (int64_t t = i % wide * COLUMNS; t < last; t += 2) {
-                const int64_t column = t * amx::ROWS, cols = std::min<int64_t>(g.m - column, std::min<int64_t>(2, last - t) * amx::ROWS);
+                const int64_t column = t * amx::ROWS, room = std::min<int64_t>(2, last - t) * amx::ROWS;
+                const int64_t cols = std::min(g.m - column, room);
                 byte_sums(unit, w, fours + column * length, cols, chunks, sums);
                 put_turned(g.out + column * g.n + row, g.n, sums, w.count, cols, share, factor, g.bias ? bias : nullptr);
             }
@@ -247,8 +248,10 @@ void linear(const Linear& g, Scale s) {
     std::memset(q + g.m * length, way.shift + 1, size_t(g.k));
     std::memset(q + g.m * length + g.k, way.shift, size_t(length - g.k));
 
-    if (way.tiles && (g.m > 1 || g.n * g.k <= FROM_FAR))
-        return way.tiles == Way::unit ? linear_by_tiles<amx::Unit>(way, g, s, q, length) : linear_by_tiles<amx::Twin>(way, g, s, q, length);
+    if (way.tiles && (g.m > 1 || g.n * g.k <= FROM_FAR)) {
+        const auto by_tiles = way.tiles == Way::unit ? linear_by_tiles<amx::Unit> : linear_by_tiles<amx::Twin>;
+        return by_tiles(way, g, s, q, length);
+    }
     const int32_t zero = s.zero - way.shift;
     const bool alone = g.m == 1 && zero;  // then the ones go along, since the weights come from far
     int32_t* shares = scratch<int32_t>(0, alone ? 1 : g.n);

@@ -36,7 +36,8 @@ struct WeightRows {
     int64_t step[2];
     int64_t count;
 
-    WeightRows(const int8_t* w, int64_t rows, int64_t k, int64_t row, int64_t end, int64_t length) : count(std::min(SIDE, end - row)) {
+    WeightRows(const int8_t* w, int64_t rows, int64_t k, int64_t row, int64_t end, int64_t length)
+        : count(std::min(SIDE, end - row)) {
         int8_t* copies = nullptr;
         for (int64_t half = 0; half < 2; ++half, row += amx::ROWS) {
             at[half] = w + row * k, step[half] = k;
@@ -81,7 +82,8 @@ void byte_block(U& unit, const WeightRows& w, const uint8_t* fours, int64_t next
 template <class U>
 void byte_sums(U& unit, const WeightRows& w, const uint8_t* fours, int64_t columns, int64_t chunks, ByteSums& sums) {
     const bool low = w.count <= amx::ROWS, narrow = columns <= amx::ROWS;
-    const auto way = low ? narrow ? byte_block<U, 1, 1> : byte_block<U, 1, 2> : narrow ? byte_block<U, 2, 1> : byte_block<U, 2, 2>;
+    const auto way = low ? narrow ? byte_block<U, 1, 1> : byte_block<U, 1, 2>
+                         : narrow ? byte_block<U, 2, 1> : byte_block<U, 2, 2>;
     way(unit, w, fours, chunks * FOURS, chunks, sums);
 }
 

@@ -53,8 +53,9 @@ nb::object forward_by_tiles(const ConvShape& s, const Array& x, const Array& w, 
     const bool last = x_given.images.last || w_given.images.last;
     NewArray y = images(result_shape(s, dims), x.type(), last);
     {
+        const Bf16* b = bias.p ? b_rows.data<Bf16>() : nullptr;
         Release release(s.flops());
-        conv_forward_by_tiles(s, x_given.images, w_given.images, bias.p ? b_rows.data<Bf16>() : nullptr, y.data<Bf16>(), last, plain);
+        conv_forward_by_tiles(s, x_given.images, w_given.images, b, y.data<Bf16>(), last, plain);
     }
     return give(y);
 }
