@@ -223,6 +223,8 @@ def main(given: Sequence[str] | None = None) -> int:
     options = arguments(given)
     if options.standin:
         sys.path.insert(0, options.standin)
+        # what graphs record past CuPy's bindings is computed by the stand-in, too
+        import_module("framework.backends.device_products").cublas = import_module("cupy").cuda.cublas.Library
     modules = [import_module(name) for name in (options.module, options.vs) if name]
     warnings.filterwarnings("ignore", category=UserWarning)
     results = Results(options.json, options.seconds)
