@@ -10,9 +10,15 @@ namespace {
 
 // A block of A, ROWS x STEPS, stays in the level 2 cache; one of B, STEPS x COLUMNS, in the last level.
 // Steps of one sum: with doubles fewer, since sums of 384 lose more digits than those of other libraries.
-template <class T> constexpr int64_t STEPS = sizeof(T) == 8 ? 320 : 384;
-constexpr int64_t ROWS = 8 * tile_rows, COLUMNS = 1024;
-constexpr int64_t ROWS_AT_ONCE = 2 * ROWS;  // of products with packed weights, which are read once then
+// Processors with AVX-512 have 1 MB of the former at least: C is read and written again less often then.
+#if defined(FW_AVX512)
+constexpr int64_t FLOAT_STEPS = 512, ROWS = 16 * tile_rows;
+#else
+constexpr int64_t FLOAT_STEPS = 384, ROWS = 8 * tile_rows;
+#endif
+template <class T> constexpr int64_t STEPS = sizeof(T) == 8 ? 320 : FLOAT_STEPS;
+constexpr int64_t COLUMNS = 1024;
+constexpr int64_t ROWS_AT_ONCE = 16 * tile_rows;  // of products with packed weights, which are read once then
 constexpr int64_t TINY = 64;             // rows, columns and steps of products that are not cut up
 
 template <class T> void finish_part(const Gemm<T>& g) {

@@ -25,6 +25,15 @@ template <class T, int R, int V> FW_INLINE void store_tile(const Tile<T>& t, Vec
     }
 }
 
+// Where C is not in the near caches it comes while the sums are formed.
+constexpr int64_t LONG = 64;
+template <class T, int R, int V> FW_INLINE void fetch_tile(const Tile<T>& t) {
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 8
+        for (int j = 0; j < V; ++j) __builtin_prefetch(t.c + i * t.c_row + j * lanes<T>, 1);
+}
+
 // R rows by V vectors.
 template <class T, int R, int V> void tile(const Tile<T>& t) {
     Vec<T> sum[R][V];
@@ -35,6 +44,7 @@ template <class T, int R, int V> void tile(const Tile<T>& t) {
     int64_t row = t.a_row, step = t.a_step, b_step = t.b_step;
     const T *b = t.b, *a[(R + 2) / 3];  // one pointer for three rows: base, base + row, base + 2 * row
     for (int i = 0; i < (R + 2) / 3; ++i) a[i] = t.a + 3 * i * row;
+    if (t.k >= LONG) fetch_tile<T, R, V>(t);
     for (int64_t p = t.k; p > 0; --p) {
         Vec<T> vb[V];
 #pragma GCC unroll 8
