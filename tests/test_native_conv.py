@@ -333,6 +333,17 @@ def test_minimal_filtering_of_channels_last_loses_no_digits(x, rows):
         assert np.abs(found - exact).max() < 1e-6 * np.abs(exact).max()
 
 
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("size", [(1, 1), (4, 4), (3, 5)])
+def test_kernels_as_large_as_the_images(size, last):
+    random = np.random.default_rng(0)
+    y, w = random.standard_normal((5, 24, 1, 1)), random.standard_normal((24, 17, *size))
+    y, w = (a.astype(np.float32) for a in (y, w))
+    how = {"x_shape": (5, 17, *size), "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
+    found = native(conv.conv_input_grad, y, channels_last(w) if last else w, **how)
+    np.testing.assert_allclose(found, conv.conv_input_grad.plain(y, w, **how), rtol=0, atol=1e-4)
+
+
 def test_the_same_numbers_of_channels_last_whatever_the_threads(each_threads):
     random = np.random.default_rng(3)
     for rows, channels, stride in ((24, 16, 1), (24, 16, 2), (40, 7, 2)):

@@ -6,7 +6,7 @@
 #include "conv/conv_frame.h"
 #include "conv/conv_last_tile.h"
 #include "conv/conv_winograd.h"
-#include "gemm/gemm_kernel.h"
+#include "gemm/gemm.h"
 
 namespace fw::windows {
 namespace {
@@ -105,6 +105,10 @@ struct LastProduct {
                     pack_rows(panel, from, count, width, row, channel);
                     continue;
                 }
+                if (tap == 1 && row > 1 && row < channel) {
+                    pack_columns(panel, from, count, width, row, channel);
+                    continue;
+                }
                 for (const Taps::Tap& t : taps.all) {
                     pack_panel(panel, int(width), from + t.number * tap, int(count), row, channel, channels);
                     panel += width * channels;
@@ -147,6 +151,16 @@ struct LastProduct {
         }
     }
 
+    // The same where the taps of a row follow each other, and those of the next row behind.
+    void pack_columns(float* panel, const float* from, int64_t count, int64_t width, int64_t row, int64_t channel) const {
+        float* aside = scratch<float>(2, row * width);
+        for (int64_t c = 0; c < channels; ++c) {
+            pack_panel(aside, int(width), from + c * channel, int(count), row, 1, row);
+            for (size_t t = 0; t < taps.all.size(); ++t)
+                std::copy_n(aside + taps.all[t].number * width, width, panel + (int64_t(t) * channels + c) * width);
+        }
+    }
+
     // A line of sums, turned into a line for each row.
     void run_turned(LastTile t) const {
         constexpr int64_t n = row_lanes;
@@ -160,7 +174,16 @@ struct LastProduct {
 #pragma GCC unroll 16
                 for (int i = 0; i < n; ++i) v[i] = load(sums + (p + i) * row_block + row);
                 transpose<float>(v);
-                for (int64_t i = 0; i < some; ++i) store_first(to + (row + i) * to_row + p, v[i], now);
+                for (int64_t i = 0; i < some; ++i) {
+                    float* target = to + (row + i) * to_row + p * to_pixel;
+                    if (to_pixel == 1) {
+                        store_first(target, v[i], now);
+                        continue;
+                    }
+                    alignas(64) float aside[row_lanes];
+                    store(aside, v[i]);
+                    store_steps(target, aside, now, to_pixel);
+                }
             }
     }
 };
@@ -318,12 +341,15 @@ void turned_forward(const ConvShape& s, const float* x, const float* packed, con
     run_products(frame, {p}, s.n, x, y, s.rows * s.pixels());
 }
 
-void last_input(const ConvShape& s, const float* y, const TapKernels& w, float* x) {
-    if (depthwise_suits(s)) return depthwise_last_input(s, y, w, x);
-    if (winograd_suits(s, 8)) return winograd_last(gradient_shape(s), y, {w.data, w.channel, w.row, w.tap}, true, {}, x);
+namespace {
+
+// Of images with channels last, or all in rows.
+void input_gradient(const ConvShape& s, const float* y, const TapKernels& w, float* x, bool planes) {
     const ConvAxis &h = s.axis[1], &v = s.axis[2];
     const LastClasses classes(s);
     Frame frame{h.out, v.out, s.rows};
+    frame.planes = planes;
+    const int64_t pixel = planes ? 1 : s.channels;
     LastClasses::reach(classes.high, frame.before_high, frame.extent_high);
     LastClasses::reach(classes.wide, frame.before_wide, frame.extent_wide);
     if (!classes.all_read()) std::fill(x, x + s.n * s.channels * s.in_pixels(), 0.0f);
@@ -334,8 +360,8 @@ void last_input(const ConvShape& s, const float* y, const TapKernels& w, float* 
             if (!a.any() || !b.any()) continue;
             LastProduct& p = products.emplace_back();
             p.lines = a.count, p.length = b.count;
-            p.to_start = (a.first * v.in + b.first) * s.channels;
-            p.to_line = h.stride * v.in * s.channels, p.to_pixel = v.stride * s.channels;
+            p.to_start = (a.first * v.in + b.first) * pixel;
+            p.to_line = h.stride * v.in * pixel, p.to_pixel = v.stride * pixel, p.to_row = planes ? s.in_pixels() : 1;
             p.groups = s.groups, p.channels = s.group_rows(), p.rows = s.group_channels();
             for (size_t i = 0; i < a.taps.size(); ++i)
                 for (size_t j = 0; j < b.taps.size(); ++j)
@@ -352,6 +378,35 @@ void last_input(const ConvShape& s, const float* y, const TapKernels& w, float* 
         p.packed = to, to += p.weights();
     }
     run_products(frame, products, s.n, y, x, s.channels * s.in_pixels());
+}
+
+}  // namespace
+
+void last_input(const ConvShape& s, const float* y, const TapKernels& w, float* x) {
+    if (depthwise_suits(s)) return depthwise_last_input(s, y, w, x);
+    if (winograd_suits(s, 8)) return winograd_last(gradient_shape(s), y, {w.data, w.channel, w.row, w.tap}, true, {}, x);
+    if (whole_images(s) && w.channel == 1) return whole_input(s, y, w.data, x);
+    input_gradient(s, y, w, x, false);
+}
+
+bool whole_images(const ConvShape& s) {
+    for (const ConvAxis& a : s.axis)
+        if (a.out != 1 || a.padding != 0 || a.kernel != a.in) return false;
+    return s.groups == 1;
+}
+
+void whole_input(const ConvShape& s, const float* y, const float* w, float* x) {
+    Gemm<float> g{s.n, s.k(), s.rows, y, s.rows, 1, w, s.k(), 1, x, s.k()};
+    gemm(g);
+}
+
+bool turned_input_suits(const ConvShape& s) {
+    constexpr int64_t some_channels = 12;
+    return s.groups == 1 && last_suits(s) && s.taps() > 1 && s.rows >= some_channels && s.channels >= some_channels;
+}
+
+void turned_input(const ConvShape& s, const float* y, const float* w, float* x) {
+    input_gradient(s, y, kernels_in_rows(s, w), x, true);
 }
 
 }  // namespace fw::windows

@@ -2,6 +2,7 @@
 
 #include "conv/conv_chunks.h"
 #include "conv/conv_depthwise.h"
+#include "conv/conv_last.h"
 #include "conv/conv_pixels.h"
 #include "conv/conv_winograd.h"
 
@@ -121,6 +122,8 @@ template <class T> void conv_transposed(const ConvShape& s, const T* y, const T*
         if (winograd_suits(s, 8))
             return winograd(gradient_shape(s), y, gradient_kernels(s, w), {}, x);
         if (depthwise_suits(s)) return depthwise_input(s, y, w, x);
+        if (whole_images(s)) return whole_input(s, y, w, x);
+        if (turned_input_suits(s)) return turned_input(s, y, w, x);
     }
     const InputClasses classes(s);
     Planes planes = gradient_planes(s, classes);
