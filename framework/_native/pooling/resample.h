@@ -13,6 +13,7 @@ template <class T> struct Lists {
     std::vector<int64_t> starts, index;
     std::vector<T> weight;
     int64_t each = -1;  // how long all lists are, if they are alike
+    int64_t copied = 0, count = 0;  // of results that are one element each the most neighbours that are so, too
 
     int64_t out() const { return int64_t(starts.size()) - 1; }
 
@@ -28,7 +29,17 @@ template <class T> struct Lists {
         }
         for (int64_t at : index)
             if (at < 0 || at >= size) return false;
+        if (each == 1) find_copied();
         return true;
+    }
+
+  private:
+    void find_copied() {
+        for (int64_t i = 0, run = 0; i < out(); ++i) {
+            const std::size_t k = std::size_t(i);
+            run = weight[k] != T(1) ? 0 : run > 0 && index[k] == index[k - 1] + 1 ? run + 1 : 1;
+            if (run > count) count = run, copied = i + 1 - run;
+        }
     }
 };
 
