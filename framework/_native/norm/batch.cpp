@@ -11,6 +11,41 @@
 namespace fw {
 namespace {
 
+// -- sums of columns ------------------------------------------------------------------------------
+
+// Sums[k][j] of term(j, j + r * n, part, sums) over some rows, Wide vectors of columns at a time in registers, in so many
+// chains that none waits for itself.
+template <class T, int Sums, int Wide, class Part, class F>
+FW_INLINE void sum_columns(T* const (&out)[Sums], int64_t rows, int64_t n, int64_t j, Part part, F&& term) {
+    constexpr int chains = Wide * Sums >= 4 ? 2 : 4;
+    Vec<T> s[chains][Wide][Sums] = {};
+    int64_t r = 0;
+    for (; r + chains <= rows; r += chains)
+#pragma GCC unroll 4
+        for (int c = 0; c < chains; ++c)
+#pragma GCC unroll 4
+            for (int w = 0; w < Wide; ++w) term(j + w * lanes<T>, (r + c) * n + j + w * lanes<T>, part, s[c][w]);
+    for (; r < rows; ++r)
+#pragma GCC unroll 4
+        for (int w = 0; w < Wide; ++w) term(j + w * lanes<T>, r * n + j + w * lanes<T>, part, s[0][w]);
+#pragma GCC unroll 4
+    for (int w = 0; w < Wide; ++w)
+#pragma GCC unroll 2
+        for (int k = 0; k < Sums; ++k) {
+            Vec<T> sum = s[0][w][k] + s[1][w][k];
+            if constexpr (chains > 2) sum += s[2][w][k] + s[3][w][k];
+            put(out[k] + j + w * lanes<T>, sum, part);
+        }
+}
+
+template <class T, int Sums, class F> FW_INLINE void sum_columns(T* const (&out)[Sums], int64_t rows, int64_t n, F&& term) {
+    constexpr int wide = 4 / Sums;
+    int64_t j = 0;
+    for (; j + wide * lanes<T> <= n; j += wide * lanes<T>) sum_columns<T, Sums, wide>(out, rows, n, j, Whole{}, term);
+    for (; j + lanes<T> <= n; j += lanes<T>) sum_columns<T, Sums, 1>(out, rows, n, j, Whole{}, term);
+    if (j < n) sum_columns<T, Sums, 1>(out, rows, n, j, Part{n - j}, term);
+}
+
 // -- statistics -----------------------------------------------------------------------------------
 
 template <class T> struct Statistics {
@@ -28,15 +63,6 @@ template <class T> struct Statistics {
         else all.add(more);
     }
 
-    // out[j] += term(column, place, part), row by row
-    template <class F> static FW_INLINE void add_rows(T* out, int64_t rows, int64_t n, F&& term) {
-        std::fill(out, out + n, T(0));
-        for (int64_t r = 0; r < rows; ++r)
-            vectors<T>(0, n, [&](int64_t j, auto part, int) {
-                put(out + j, take(out + j, part) + term(j, r * n + j, part), part);
-            });
-    }
-
     void columns(Spread* own, int64_t begin, int64_t end) const {
         const int64_t n = f.columns();
         std::unique_ptr<T[]> room(new T[size_t(2 * n)]);
@@ -46,16 +72,18 @@ template <class T> struct Statistics {
         for (int64_t first = begin; first < end; first += BLOCK_ROWS) {
             const int64_t rows = std::min(BLOCK_ROWS, end - first);
             const T* from = x + f.at(first, 0);
-            add_rows(centre, rows, n, [&](int64_t j, int64_t at, auto part) {  // from the first row: near 0, so
-                return take(from + at, part) - take(from + j, part);           // that few digits are rounded away
+            // from the first row: near 0, so that few digits are rounded away
+            sum_columns<T, 1>({centre}, rows, n, [&](int64_t j, int64_t at, auto part, Vec<T>* s) {
+                s[0] += take(from + at, part) - take(from + j, part);
             });
+            const double each = 1 / double(rows);
             for (int64_t j = 0; j < n; ++j) {
-                now[j] = double(from[j]) + double(centre[j]) / double(rows);
+                now[j] = double(from[j]) + double(centre[j]) * each;
                 centre[j] = T(now[j]);
             }
-            add_rows(squares, rows, n, [&](int64_t j, int64_t at, auto part) {
+            sum_columns<T, 1>({squares}, rows, n, [&](int64_t j, int64_t at, auto part, Vec<T>* s) {
                 Vec<T> d = take(from + at, part) - take(centre + j, part);
-                return d * d;
+                s[0] = fma<T>(d, d, s[0]);
             });
             const double share = double(rows) / (seen + double(rows)), cross = seen * share;
             for (int64_t j = 0; j < n; ++j) {  // as Spread::add, for all columns
@@ -138,13 +166,11 @@ template <class T> struct BatchBackward {
         T *to_g = room.get(), *to_gd = to_g + n;
         for (int64_t first = begin; first < end; first += LEAST_ROWS) {
             const int64_t rows = std::min(LEAST_ROWS, end - first), start = f.at(first, 0);
-            std::fill(to_g, to_g + 2 * n, T(0));
-            for (int64_t at = start; at < start + rows * n; at += n)
-                vectors<T>(0, n, [&](int64_t j, auto part, int) {
-                    Vec<T> a = take(g + at + j, part), d = take(x + at + j, part) - take(centre + j, part);
-                    put(to_g + j, take(to_g + j, part) + a, part);
-                    put(to_gd + j, fma<T>(a, d, take(to_gd + j, part)), part);
-                });
+            sum_columns<T, 2>({to_g, to_gd}, rows, n, [&](int64_t j, int64_t at, auto part, Vec<T>* s) {
+                Vec<T> a = take(g + start + at, part), d = take(x + start + at, part) - take(centre + j, part);
+                s[0] += a;
+                s[1] = fma<T>(a, d, s[1]);
+            });
             for (int64_t j = 0; j < n; ++j) {
                 own[j / f.length].g += double(to_g[j]);
                 own[j / f.length].gd += double(to_gd[j]);
