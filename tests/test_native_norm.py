@@ -12,6 +12,7 @@ from framework import _native
 from framework.autograd import gradcheck, gradgradcheck
 from framework.ops.losses import classes as class_losses
 from framework.ops.losses.ctc import ctc_grad, ctc_op
+from framework.ops.normalization import channels
 from framework.ops.normalization import moments as norm
 from framework.ops.normalization.channels import fixed_norm
 from framework.ops.reduce import softmax
@@ -196,6 +197,30 @@ def test_group_norm(samples, groups, each, rest, dtype, layout, seed, weighted):
     w, b = (numbers(seed + i, groups * each, dtype=dtype) if weighted else None for i in (2, 3))
     check_norm("group_norm", x, g, w, b, dims=tuple(range(2, x.ndim)), eps=0.1,
                per=(1, groups, each) + (1,) * len(rest))
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [fw.float32, fw.float64])
+def test_gradients_with_given_statistics(dtype, weighted, last, monkeypatch):
+    """Of frozen batch norms: as the formula, and of the second order."""
+    layer = fw.nn.BatchNorm2d(19, affine=weighted, dtype=dtype).eval()
+    layer.running_mean.copy_(fw.randn(19)), layer.running_var.copy_(fw.rand(19) + 0.5)
+    x = fw.randn(3, 19, 5, 7, dtype=dtype)
+    x = (x.contiguous(memory_format=fw.channels_last) if last else x).requires_grad_()
+    g = fw.randn(*x.shape, dtype=dtype)
+
+    def gradients():
+        found = fw.autograd.grad(layer(x), [x, *layer.parameters()], g)
+        return [*found, *fw.autograd.grad(layer(x), list(layer.parameters())[1:] + [x], g)]
+    found = gradients()
+    monkeypatch.setattr(channels, "_fixed_grads", None)
+    for got, wanted in zip(found, gradients()):
+        np.testing.assert_allclose(got.numpy(), wanted.numpy(), atol=1e-4 if dtype is fw.float32 else 1e-12)
+    if dtype is fw.float64:
+        monkeypatch.undo()
+        small = fw.randn(2, 19, 2, 1, dtype=dtype, requires_grad=True)
+        assert gradgradcheck(lambda a: layer(a).sin(), [small])
 
 
 @pytest.mark.parametrize("offset", [1e3, -1e5])

@@ -264,9 +264,20 @@ void batch_grad(const BatchForm& f, const T* g, const T* x, const T* weight, con
     BatchBackward<T>{g, x, weight, mean, var, gx, gw, gb, f}.run();
 }
 
+template <class T>
+void batch_fixed_grad(const BatchForm& f, const T* g, const T* x, const T* weight, const T* mean, const T* var, T* gx, T* gw,
+                      T* gb) {
+    if (gw) BatchBackward<T>{g, x, weight, mean, var, nullptr, gw, gb, f}.lines();
+    if (!gx) return;
+    std::vector<T> nothing(size_t(f.channels)), scale(size_t(f.channels));
+    for (int64_t c = 0; c < f.channels; ++c) scale[size_t(c)] = rstd_of<T>(double(var[c]), f.eps) * (weight ? weight[c] : T(1));
+    map_channels<T>(f, g, gx, nothing.data(), scale.data(), nullptr);
+}
+
 #define FW_OF(T)                                                                                            \
     template void batch_forward(const BatchForm&, const T*, const T*, const T*, T*, T*, T*);                \
-    template void batch_grad(const BatchForm&, const T*, const T*, const T*, const T*, const T*, T*, T*, T*);
+    template void batch_grad(const BatchForm&, const T*, const T*, const T*, const T*, const T*, T*, T*, T*); \
+    template void batch_fixed_grad(const BatchForm&, const T*, const T*, const T*, const T*, const T*, T*, T*, T*);
 FW_OF(float)
 FW_OF(double)
 #undef FW_OF

@@ -99,4 +99,9 @@ void batch_grad(const BatchForm& f, const T* g, const T* x, const T* weight, con
 template <class T>
 void batch_fixed(const BatchForm& f, const T* x, const T* mean, const T* var, const T* weight, const T* bias, T* y);
 
+// Its gradients, where mean and var are constants: of x, and of weight and bias; gx, or gw and gb, may be missing.
+template <class T>
+void batch_fixed_grad(const BatchForm& f, const T* g, const T* x, const T* weight, const T* mean, const T* var, T* gx, T* gw,
+                      T* gb);
+
 }  // namespace fw

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _native
 from ...autograd.mode import no_grad, state
 from ...errors import ShapeError
 from ...memory_formats import back, format_of, order
@@ -33,6 +34,8 @@ from .moments import (
     weight_dims,
 )
 
+_fixed_grads = getattr(_native.module, "batch_norm_eval_grad", None)
+
 
 def _fixed_kernel(xp: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, *, per: tuple[int, ...],
                   eps: float) -> Any:
@@ -50,6 +53,11 @@ def _fixed_vjp(g: Any, x: Any, mean: Any, var: Any, weight: Any, per: tuple[int,
     found = cuda.fixed_grads(g, x, mean, var, weight, per, eps, needs)
     if found is not NotImplemented:
         return found
+    if _fixed_grads and type(g) is np.ndarray and not (needs[1] or needs[2]):
+        found = _fixed_grads(g, x, mean, var, weight, eps, needs[0], needs[3] or needs[4])
+        if found is not NotImplemented:
+            gx, gw, gb = found
+            return [part if need else None for part, need in zip((gx, None, None, gw, gb), needs)]
     rstd = rsqrt.op(var + eps)  # type: ignore[attr-defined]
     scale = rstd if weight is None else rstd * weight
     gx = gm = gv = gw = gb = None
