@@ -25,7 +25,8 @@ void pack_panels(Bf16* to, const Operand& x, int64_t cols, int64_t k) {
     for (int64_t s = 0; s < k; s += steps)
         for (int64_t j = 0; j < cols; j += BLOCK) {
             const int64_t count = std::min(BLOCK, cols - j);
-            pack_columns(to + j * panel + s * width_of(count), width_of(count), {x.at(j, s), x.line, x.step}, count, std::min(steps, k - s));
+            const int width = width_of(count);
+            pack_columns(to + j * panel + s * width, width, {x.at(j, s), x.line, x.step}, count, std::min(steps, k - s));
         }
 }
 
@@ -160,15 +161,16 @@ template <class U, bool TURNED, class T> class TiledProduct {
 
     // All blocks of 32 rows.
     void multiply(const Part& p, int64_t i, int64_t s, const Ahead& ahead) {
-        const int64_t high = std::min(BLOCK, p.rows - i), deep = std::min(depth, p.end - s), panel = whole_tiles(p.end - p.step) * STEPS;
+        const int64_t high = std::min(BLOCK, p.rows - i), deep = std::min(depth, p.end - s);
+        const int64_t panel = whole_tiles(p.end - p.step) * STEPS;
         const Rows a = packs ? Rows::packed(rows + i * whole_k + s * BLOCK, deep)
                              : Rows::in_place({left.at(p.top + i, s), left.line, left.step}, high, deep, rows);
         float* own = sums + (steps < k ? i / BLOCK * row_sums : 0);
         for (int64_t j = 0; j < p.cols; j += BLOCK) {
             const int64_t wide = std::min(BLOCK, p.cols - j);
             float* here = row_sums == SUMS ? own : own + j * BLOCK;
-            block(unit, a, ahead.part(j, std::min(j + BLOCK, p.cols), p.cols), panels + j * panel + (s - p.step) * width_of(wide), here,
-                  s > 0, high, wide);
+            const Bf16* b = panels + j * panel + (s - p.step) * width_of(wide);
+            block(unit, a, ahead.part(j, j + wide, p.cols), b, here, s > 0, high, wide);
             if (s + deep >= k) finish(here, p.top + i, high, p.col + j, wide);
         }
     }

@@ -238,6 +238,14 @@ void one_by_pairs(const Gemm<Bf16>& g) {
     share(g, rows, width, multiply);
 }
 
+// One or two rows with weights that do not stay in the level 2 cache: reading four columns from end to end, as `dots`
+// does, takes 0.8 to 0.9 of the time of tiles.
+bool reads_memory(const Gemm<Bf16>& g) {
+    return g.m <= 2 && g.a_col == 1 && g.b_row == 1 && double(g.n) * double(g.k) * sizeof(Bf16) > 2 << 20;
+}
+
+#else
+bool reads_memory(const Gemm<Bf16>&) { return false; }
 #endif
 
 // -- by way of float32 ----------------------------------------------------------------------------
@@ -278,7 +286,7 @@ void one_by_float32(const Gemm<Bf16>& g) {
 }  // namespace
 
 void gemm(const Gemm<Bf16>& g, const Batch& batch) {
-    if (g.m >= 1 && amx::available()) return gemm_by_tiles(g, batch, false);
+    if (amx::available() && !reads_memory(g)) return gemm_by_tiles(g, batch, false);
 #if FW_DOT_BF16
     if (has_dot_bf16()) return share_batch(g, batch, one_by_pairs);
 #endif

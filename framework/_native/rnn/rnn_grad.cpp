@@ -37,9 +37,11 @@ template <class T> struct Back {
     template <class Cell> void walk(const Cell& cell, const T* d) const {
 #if FW_AMX
         if constexpr (sizeof(T) == sizeof(float))
-            if (s.rounded)
-                return backward(s.steps, RoundedPanels(s.w_hh, 1, s.width, gates * s.width, 1, s.width, s.steps.most), cell, d, cell.dh,
+            if (s.rounded) {
+                const int64_t k = gates * s.width;
+                return backward(s.steps, RoundedPanels(s.w_hh, 1, s.width, k, 1, s.width, s.steps.most), cell, d, cell.dh,
                                 to.wants_state);
+            }
 #endif
         backward(s.steps, weights(), cell, d, cell.dh, to.wants_state);
     }

@@ -50,8 +50,10 @@ template <class T> Panels<T> state_weights(const Sequence<T>& s, int64_t gates) 
 template <class T, class Cell> void walk(const Sequence<T>& s, const Cell& cell, T* y) {
 #if FW_AMX
     if constexpr (sizeof(T) == sizeof(float))
-        if (s.rounded)
-            return forward(s.steps, RoundedPanels(s.w_hh, Cell::gates, s.width, s.width, s.width, 1, s.steps.most), cell, s.h0, y, s.width);
+        if (s.rounded) {
+            const int64_t n = s.width;
+            return forward(s.steps, RoundedPanels(s.w_hh, Cell::gates, n, n, n, 1, s.steps.most), cell, s.h0, y, n);
+        }
 #endif
     forward(s.steps, state_weights(s, Cell::gates), cell, s.h0, y, s.width);
 }

@@ -38,7 +38,8 @@ struct Operands {
 
     // packed: what `Sequence::pack` wrote of these weights
     template <class T> Sequence<T> sequence(const T* packed = nullptr) const {
-        Sequence<T> s{steps, x.data<T>(), h0.data<T>(), w_ih.data<T>(), w_hh.data<T>(), b_ih.data<T>(), b_hh.data<T>(), in, width, packed};
+        Sequence<T> s{steps, x.data<T>(), h0.data<T>(), w_ih.data<T>(), w_hh.data<T>(), b_ih.data<T>(), b_hh.data<T>(), in, width,
+                      packed};
         s.rounded = rounded;
         return s;
     }
