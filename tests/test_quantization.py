@@ -61,8 +61,8 @@ def test_linear_kernels_give_the_bits_of_numpy(way):
         w, scale = rng.integers(-128, 128, (n, k)).astype(np.int8), rng.random(n).astype(np.float32)
         b = None if case % 2 else numbers(rng, n)
         same_bits(int8_linear, numbers(rng, (m, k)), w, scale, b, **ranges(rng))
-    large = rng.integers(-128, 128, (71, 130)).astype(np.int8)  # more rows than are taken at a time
-    same_bits(int8_linear, numbers(rng, (531, 130)), large, rng.random(71).astype(np.float32), None, **ranges(rng))
+    large, scales = rng.integers(-128, 128, (71, 130)).astype(np.int8), rng.random(71).astype(np.float32)
+    same_bits(int8_linear, numbers(rng, (531, 130)), large, scales, None, **ranges(rng))
     x = numbers(rng, (7, 5, 33)).transpose(1, 0, 2)
     same_bits(int8_linear, x, w[:, :1].repeat(33, 1), scale, None, **ranges(rng))
     # the largest sums that are let in
