@@ -106,6 +106,26 @@ def test_special_values_are_numpys(name, dtype):
     np.testing.assert_array_equal(np.signbit(got[signs]), np.signbit(want[signs]))
 
 
+# where results are the smallest there are, then 0, for arguments of float32 and float64: (from, to)
+LAST = {"exp": [(-106, -102), (-747, -744)], "exp2": [(-152, -148), (-1077, -1073)],
+        "sigmoid": [(-106, -102), (-747, -744)], "erfc": [(10, 10.3), (26.5, 28.5)],
+        "ndtr": [(-14.6, -14), (-38.7, -38)]}
+
+
+@pytest.mark.parametrize("at, dtype", [(0, np.float32), (1, np.float64)], ids=["float32", "float64"])
+@pytest.mark.parametrize("name", LAST)
+def test_the_last_numbers_before_0(name, at, dtype):
+    """What kernels leave out because it is 0 is 0, and nothing else is left out."""
+    x = np.linspace(*LAST[name][at], 203).astype(dtype)
+    kernel = native_kernel(f"{name}(x)", ("x",), len)
+    got = kernel(x)
+    distance, where = worst(got, [x], FUNCTIONS[name], dtype)
+    assert distance <= ULP, f"{distance:.2f} ulp at {where}"
+    assert (got == 0).any() and (got > 0).any()
+    far = np.array([x[np.argmin(got)], np.copysign(np.inf, x[np.argmin(got)]), np.nan] * 9, dtype)
+    np.testing.assert_array_equal(kernel(far), [0, 0, np.nan] * 9)
+
+
 # functions x f(x), of whose derivative f(x) + x f'(x) the two terms are given, and where they are not tiny
 SLOPES = {
     "gelu_slope": (mpmath.ncdf, lambda v: v * mpmath.npdf(v), (-45, 10)),
