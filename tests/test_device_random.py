@@ -149,3 +149,18 @@ def test_wrong_chances_are_told_at_the_next_wait(raw, cupy):  # noqa: F811
     with pytest.raises(ValueError, match="3 samples without replacement .* there are 2 weights"):
         fw.multinomial(table, 3)
     fw.cuda.synchronize()  # told once
+
+
+def test_states_of_the_devices_of_arguments(cupy):  # noqa: F811
+    """``utils.checkpoint.get_device_states``: for code that computes something again by itself."""
+    from framework.utils.checkpoint import get_device_states, set_device_states
+    x = fw.ones(2, device="cuda")
+    devices, states = get_device_states(fw.ones(2), [x, {"more": x}], 3)
+    assert devices == [0] and len(states) == 1
+    first = fw.rand(5, device="cuda").tolist()
+    set_device_states(devices, states)
+    assert fw.rand(5, device="cuda").tolist() == first
+    with pytest.raises(ValueError, match="1 devices and 0 states"):
+        set_device_states(devices, [])
+    with pytest.raises(ValueError, match="device_type must be 'cuda', got 'xpu'"):
+        set_device_states([], [], device_type="xpu")

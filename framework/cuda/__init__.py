@@ -86,6 +86,13 @@ from .streams import is_current_stream_capturing as is_current_stream_capturing
 from .streams import set_stream as set_stream
 from .streams import stream as stream
 
+
+def __getattr__(name: str) -> bool:
+    if name == "_initialized":  # read by copies of PyTorch's checkpointing, in reversible layers for example
+        return is_initialized()
+    raise AttributeError(f"module 'framework.cuda' has no attribute {name!r}")
+
+
 _types = _types_of("cuda", "framework.cuda")
 BFloat16Tensor = _types["BFloat16Tensor"]
 BoolTensor = _types["BoolTensor"]

@@ -15,11 +15,12 @@ from ..autograd.engine import pull_back
 from ..autograd.forward import carry, is_recorded
 from ..autograd.mode import enable_grad, state
 from ..config.listing import own as _own
+from ..device import Device
 from ..errors import AutogradError
 from ..func.core import Frame
 from ..func.tree import Spec, flatten
 from ..node import GraphOp, Leaf, Node, Pick, next_seq
-from ..random import default_states, fork_rng
+from ..random import default_states, fork_rng, generator_of
 from ..seam import settled
 from ..tensor import Tensor, as_tensor, counter_of, wrap
 
@@ -259,6 +260,40 @@ class _Call(GraphOp):
                 "; pass debug=True to see the ops of both"
             raise CheckpointError(f"{self.name}: called again for backward, it computed something else "
                                   f"({len(self.trace)} steps before, {len(run.trace)} now){detail}")
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The numbers of the GPUs that tensors among the arguments are on, and the states of their generators.
+
+    For code that computes something again by itself, as reversible layers do. Tensors inside tuples, lists
+    and dicts count. No GPU among them: two empty lists.
+
+    >>> from framework.utils.checkpoint import get_device_states
+    >>> get_device_states(fw.ones(2), 3)
+    ([], [])
+    """
+    tensors, _ = flatten(args)
+    found = sorted({x.device.index or 0 for x in tensors if isinstance(x, Tensor) and x.is_cuda})
+    return found, [generator_of(Device("cuda", i)).get_state() for i in found]
+
+
+def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *,
+                      device_type: str | None = None) -> None:
+    """Let the generators of these GPUs go on from the states that ``get_device_states`` gave.
+
+    Raises ValueError where there are not as many states as devices, or for a device_type other than "cuda".
+
+    >>> from framework.utils.checkpoint import set_device_states
+    >>> set_device_states([], [])
+    """
+    if device_type not in (None, "cuda"):
+        raise ValueError(f"set_device_states: device_type must be 'cuda', got {device_type!r}: only GPUs "
+                         f"have generators of their own")
+    if len(devices) != len(states):
+        raise ValueError(f"set_device_states: {len(devices)} devices and {len(states)} states: pass what "
+                         f"get_device_states gave")
+    for index, kept in zip(devices, states):
+        generator_of(Device("cuda", index)).set_state(kept)
 
 
 __dir__ = _own(globals())
