@@ -48,25 +48,26 @@ def _unusual(*given: Any) -> Any:
     return NotImplemented
 
 
-# an array (shape, dtype, number), or a tensor like another (x, number); for None uninitialised
-_filled_array = getattr(_native.module, "filled", _unusual)
+# a tensor (shape, dtype, number), or like another (x, number); for None uninitialised
+_filled_new = getattr(_native.module, "filled", _unusual)
 _filled_like = getattr(_native.module, "filled_like", _unusual)
 
 
 def _filled(maker: Maker, size: tuple, fill: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     name = maker.name
     shape = size_args(size, name)
-    if shape and min(shape) < 0:
-        raise ShapeError(f"{name}: sizes must not be negative, got {list(shape)}")
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     target = as_device(device)
+    plain = target.type == "cpu" and (fill is not None or not are_deterministic_algorithms_enabled())
+    if plain and (result := _filled_new(shape, kind.numpy, fill)) is not NotImplemented:
+        return result.requires_grad_(True) if requires_grad else result
+    if shape and min(shape) < 0:
+        raise ShapeError(f"{name}: sizes must not be negative, got {list(shape)}")
     if target.type == "cpu":
         try:
-            if fill is None and are_deterministic_algorithms_enabled():
+            if not plain:
                 unused = np.iinfo(kind.numpy).max if kind.numpy.kind in "iu" else np.nan
                 array = np.full(shape, unused, kind.numpy)
-            elif (array := _filled_array(shape, kind.numpy, fill)) is not NotImplemented:
-                pass
             elif fill is None:
                 array = np.empty(shape, kind.numpy)
             elif type(fill) is int and fill == 0 or fill == 0 and not _is_negative(fill):

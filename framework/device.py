@@ -64,6 +64,7 @@ class Device:
 
 
 CPU = Device("cpu")
+_named = {"cpu": CPU}  # those that were asked for by name: ``x.to("cuda")`` reads it once
 
 
 class _Places(threading.local):
@@ -101,4 +102,11 @@ def as_device(spec: "Device | str | int | None") -> Device:
     """A ``Device`` from a ``Device``, its name, a CUDA index, or None for the default device."""
     if type(spec) is Device:
         return spec
-    return _places.now if spec is None else Device(spec)
+    if spec is None:
+        return _places.now
+    if type(spec) is not str:
+        return Device(spec)
+    found = _named.get(spec)
+    if found is None:
+        found = _named[spec] = Device(spec)
+    return found

@@ -7,6 +7,7 @@ import numpy as np
 from . import dtypes
 from .backends import array_module, backend_for, cuda, move
 from .backends.capsule import Exported, read_bfloat16
+from .backends.native import native_or
 from .device import CPU, as_device
 from .errors import DTypeError, RangeError, ShapeError
 from .ops.record.arming import FURTHER
@@ -14,6 +15,8 @@ from .quiet import quietly
 from .seam import Maker
 from .tensor import Tensor, made, wrap
 
+_DOUBLE, _LONG, _BOOL = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_)
+_cast = native_or("cast", lambda x, dtype: quietly(x.astype, dtype))
 TENSOR, AS_TENSOR, FROM_NUMPY = Maker("tensor"), Maker("as_tensor"), Maker("from_numpy")
 
 
@@ -39,11 +42,30 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     result = made(TENSOR, array, data)
     if pin_memory:
         result = result.pin_memory()  # type: ignore[attr-defined]
-    return result.requires_grad_(requires_grad)
+    return result if requires_grad is False else result.requires_grad_(requires_grad)
+
+
+def _of_numbers(data: Any) -> np.ndarray | None:
+    """A Python number, or a list of them: an array in the dtype that they take. None for anything else, and
+    for those that need a sentence.
+    """
+    kind = type(data[0] if type(data) is list and data else data)
+    if kind is not float and kind is not int and kind is not bool:
+        return None
+    try:
+        array = np.array(data)
+    except ValueError:  # of different lengths
+        return None
+    if array.dtype is _DOUBLE:
+        wanted = dtypes.get_default_dtype().numpy
+        return array if wanted is _DOUBLE else _cast(array, dtype=wanted)
+    return array if array.dtype is _LONG or array.dtype is _BOOL else None
 
 
 def _to_array(data: Any, dtype: Any, op: str) -> Any:
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
+    if wanted is None and (array := _of_numbers(data)) is not None:
+        return array
     if isinstance(data, Tensor):
         array = data._array
     elif isinstance(data, (np.ndarray, np.generic)):
@@ -137,6 +159,9 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)  # type: ignore[attr-defined]
+    plain = type(data) is np.ndarray and dtype is None
+    if plain and dtypes.of_numpy(data.dtype) and as_device(device) is CPU:
+        return made(AS_TENSOR, data, data)
     array = _to_array(data, dtype, "as_tensor")
     on_gpu = device is None and not isinstance(array, np.ndarray)  # where it stays
     target = cuda.device_of(array) if on_gpu else as_device(device)

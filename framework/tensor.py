@@ -15,7 +15,7 @@ import numpy as np
 from . import dtypes
 from .backends import backend_of, cuda, meta, move
 from .backends.capsule import export_bfloat16
-from .device import Device, as_device
+from .device import CPU, Device, as_device
 from .dtypes import BY_NUMPY, FLOATING, INEXACT, DType, of_numpy
 from .errors import AutogradError, DeviceError, DTypeError, ShapeError, SharingError, kind_of
 from .memory_formats import MemoryFormat, checked, contiguous_format, lies_in
@@ -99,7 +99,8 @@ class Tensor:
     @property
     def device(self) -> Device:
         """Where the elements lie."""
-        return backend_of(self._array).device_of(self._array)
+        array = self._array
+        return CPU if type(array) is np.ndarray else backend_of(array).device_of(array)
 
     @property
     def itemsize(self) -> int:

@@ -87,27 +87,28 @@ def _native(array: np.ndarray, path: str) -> np.ndarray:
     return native
 
 
-def _alike(batch: list[Tensor]) -> list[np.ndarray] | None:
-    """Their arrays, if these are NumPy's, of one shape and dtype, and none is in a graph."""
+def _arrays(batch: list[Tensor]) -> list[np.ndarray] | None:
+    """Their arrays, if none is in a graph."""
     try:
-        arrays = [x._array for x in batch]
+        arrays = [x._array for x in batch if x._node is None]
     except LayoutError:  # of a sparse tensor, which has no array
         return None
-    first = arrays[0]
-    shape, dtype = first.shape, first.dtype
-    for a in arrays:
-        if type(a) is not np.ndarray or a.shape != shape or a.dtype is not dtype:
-            return None
-    for x in batch:
-        if x._node is not None:
-            return None
-    return arrays
+    return arrays if len(arrays) == len(batch) else None
+
+
+def _alike(arrays: list[np.ndarray]) -> bool:
+    """Whether they are NumPy's, of one shape and dtype."""
+    shape, dtype = arrays[0].shape, arrays[0].dtype
+    return all(type(a) is np.ndarray and a.shape == shape and a.dtype is dtype for a in arrays)
 
 
 def _stack(batch: list[Tensor], path: str) -> Tensor:
-    arrays = _alike(batch)
+    arrays = _arrays(batch)
     if arrays is not None:
-        return wrap(_stacked(arrays))
+        if allocate is np.empty and (out := _joined(*arrays, dim=0)) is not NotImplemented:
+            return wrap(out)
+        if _alike(arrays):
+            return wrap(_stacked(arrays))
     first = batch[0]
     for i, x in enumerate(batch):
         if x.shape != first.shape:

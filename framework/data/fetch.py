@@ -63,13 +63,17 @@ class Fetcher:
             raise
 
     def _each(self, indices: list, draws: SampleRandom) -> Any:
-        if self.sure:
-            samples = [self._sample(i) for i in indices]
-        else:
-            samples = []
-            for place, i in enumerate(indices):
-                draws.start(place)
-                samples.append(self._sample(i))
+        samples: list = []
+        dataset, add, sure, start = self.dataset, samples.append, self.sure, draws.start
+        try:
+            for place, index in enumerate(indices):
+                self.at = index
+                if not sure:
+                    start(place)
+                add(dataset[index])
+        except Exception as error:
+            self._lost(error, self.at)
+            raise
         return self._collated(samples, short(indices), draws)
 
     def _one(self, index: Any, draws: SampleRandom) -> Any:
@@ -84,12 +88,16 @@ class Fetcher:
         self.at = index
         try:
             return self.dataset[index]
-        except StopIteration as error:  # inside a generator it would end the epoch in silence
+        except Exception as error:
+            self._lost(error, index)
+            raise
+
+    def _lost(self, error: Exception, index: Any) -> None:
+        """Say which sample it was that could not be had."""
+        if isinstance(error, StopIteration):  # inside a generator it would end the epoch in silence
             raise RuntimeError(f"the dataset {kind(self.dataset)} raised StopIteration for sample "
                                f"{index}") from error
-        except Exception as error:
-            add_note(error, f"while loading sample {index} of {kind(self.dataset)}")
-            raise
+        add_note(error, f"while loading sample {index} of {kind(self.dataset)}")
 
     def _collated(self, samples: list, which: str, draws: SampleRandom, number: int = 0) -> Any:
         self.at = f"collating samples {which}"

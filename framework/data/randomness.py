@@ -74,19 +74,18 @@ class SampleRandom:
 
     def start(self, place: int) -> None:
         """Start the generators for the sample at this place of the row."""
-        key = None if self._native is None else self._start_natively(place)
+        key = None
+        if self._native is not None:
+            bits = mtrand.get_bit_generator()
+            if bits is not self._bits:
+                self._bits = bits
+                self._native.numpy_is(bits if type(bits) is np.random.MT19937 else None)
+            key = self._native.start(self._row, place)
         if key is None:
             key = mix(self._row + place)
             random.seed(key)
             np.random.seed(key & 0xFFFFFFFF)
         default_generator._start(key, 1)
-
-    def _start_natively(self, place: int) -> Any:
-        bits = mtrand.get_bit_generator()
-        if bits is not self._bits:
-            self._bits = bits
-            self._native.numpy_is(bits if type(bits) is np.random.MT19937 else None)
-        return self._native.start(self._row, place)
 
     def collating(self, number: int = 0) -> None:
         """Start them for a ``collate_fn``."""

@@ -75,18 +75,18 @@ def to(input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blo
     >>> fw.tensor([1, 2]).to(fw.float64)
     tensor([1., 2.], dtype=framework.float64)
     """
-    flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, copy
-    non_blocking = flags[0] if flags else non_blocking
-    copy = flags[1] if len(flags) > 1 else copy
+    flags: list[bool] | None = None
     for arg in args:
-        if isinstance(arg, Tensor):
-            dtype, device = arg.dtype, arg.device
-        elif isinstance(arg, bool):
-            continue
-        elif isinstance(arg, (str, Device, int)):
+        if isinstance(arg, bool):
+            flags = [*(flags or ()), arg]
+        elif isinstance(arg, (Device, str, int)):
             device = arg
+        elif isinstance(arg, Tensor):
+            dtype, device = arg.dtype, arg.device
         elif arg is not None:
             dtype = arg
+    if flags:
+        non_blocking, copy = flags[0], flags[1] if len(flags) > 1 else copy
     result = input
     if dtype is not None and dtypes.as_dtype(dtype) is not input.dtype:
         if input.dtype.is_complex and dtypes.as_dtype(dtype).category in (dtypes.INTEGER, dtypes.FLOAT):
@@ -101,6 +101,8 @@ def to(input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blo
 
 
 def _to_device(x: Tensor, device: Device, wait: bool) -> Tensor:
+    if device.type == "cpu" == x.device.type:
+        return x
     backend = backend_for(device)
     if device.type == "cuda":
         device = Device("cuda", backend.index_of(device))

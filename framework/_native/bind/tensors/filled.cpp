@@ -1,4 +1,4 @@
-// New tensors in the shape of another, every element one number, or uninitialised.
+// New tensors of a shape, or in that of another, every element one number, or uninitialised.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -51,10 +51,10 @@ nb::object filled_like(PyObject* const* args) {
     return tensor_over(filling.into(moving::as_laid(Array{of})));
 }
 
-// (shape, dtype, number): an array.
+// (shape, dtype, number): a tensor.
 nb::object filled(PyObject* const* args) {
     const moving::Ints sizes(args[0]);
-    if (!sizes.is_shape() || !PyArray_DescrCheck(args[1])) return nb::object();
+    if (!sizes.is_shape() || !PyArray_DescrCheck(args[1]) || asked(quiet, word_run).is_none()) return nb::object();
     auto* type = reinterpret_cast<PyArray_Descr*>(args[1]);
     const nb::object usual = nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(type->type_num)));
     if (usual.ptr() != args[1] || PyDataType_REFCHK(type) || PyTypeNum_ISFLEXIBLE(type->type_num)) return nb::object();
@@ -62,7 +62,7 @@ nb::object filled(PyObject* const* args) {
     if (!filling.good || filling.zeros(moving::product(sizes.at, 0, sizes.n) * PyDataType_ELSIZE(type))) return nb::object();
     npy_intp shape[NPY_MAXDIMS];
     std::copy(sizes.at, sizes.at + sizes.n, shape);
-    return filling.into(new_array(sizes.n, shape, type->type_num));
+    return tensor_over(filling.into(new_array(sizes.n, shape, type->type_num)));
 }
 
 template <nb::object (*F)(PyObject* const*), int ARGS> PyObject* made(PyObject*, PyObject* const* args, Py_ssize_t n) {
