@@ -17,6 +17,8 @@ from .storage import UntypedStorage
 from .tensor import Tensor
 from .types import FileLike
 
+DEFAULT_PROTOCOL = 2  # of pickle, which programs hand to ``save``; files are written in one way here
+
 FILE_LIKE: TypeAlias = FileLike
 MAP_LOCATION: TypeAlias = Callable[[Tensor, str], Tensor | None] | str | dict[str, str] | None
 

@@ -12,7 +12,7 @@ from .pieces import scatter_kwargs as scatter_kwargs
 from .replicas import parallel_apply as parallel_apply
 from .replicas import replicate as replicate
 
-_LAZY = {"DistributedDataParallel": "ddp", "distributed": "ddp"}
+_LAZY = {"DistributedDataParallel": "ddp", "distributed": "distributed"}
 
 
 def __getattr__(name: str) -> _Any:

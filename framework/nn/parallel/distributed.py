@@ -1,0 +1,3 @@
+"""PyTorch's place for ``DistributedDataParallel``."""
+
+from .ddp import DistributedDataParallel as DistributedDataParallel
