@@ -38,7 +38,7 @@ _FIELDS = ("magic", "seed", "key0", "key1", "counter0", "counter1", "counter2", 
            "buffer0", "buffer1", "buffer2", "buffer3", "buffer_pos", "has_uint32", "uinteger")
 _STATE_BYTES = 8 * len(_FIELDS)
 _WORD, _HALF = 1 << 64, 1 << 63
-_SINGLE = np.dtype(np.float32)
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _LARGE = 2048  # numbers that are worth carrying a state over from NumPy
 
 
@@ -354,7 +354,7 @@ def _source(device: Device, generator: Generator | None) -> Generator:
     return generator
 
 
-def drawn_at_once(function: str, shape: tuple[int, ...], *settings: Any) -> Any:
+def drawn_at_once(function: str, shape: Any, *settings: Any) -> Any:
     """What a native function draws of this thread's default generator on the CPU, by the shortest way.
 
     None where there is no extension, or numbers are drawn for a batch, or NumPy has the generator's state.
@@ -382,6 +382,10 @@ def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
 
     host: leave it in host memory, to be worked on there before it is moved.
     """
+    if generator is None and device is CPU and (numpy_dtype is _SINGLE or numpy_dtype is _DOUBLE):
+        at_once = drawn_at_once("philox_uniform", shape, numpy_dtype is _DOUBLE)
+        if at_once is not None:
+            return at_once
     if state.batches:
         return state.batches[-1].drawn(
             lambda size: uniform_array(size, numpy_dtype, device, generator, host=host), shape)
@@ -450,6 +454,10 @@ def normal_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
 
     host: leave it in host memory, to be worked on there before it is moved.
     """
+    if generator is None and device is CPU and (numpy_dtype is _SINGLE or numpy_dtype is _DOUBLE):
+        at_once = drawn_at_once("philox_normal", shape, numpy_dtype is _DOUBLE)
+        if at_once is not None:
+            return at_once
     if state.batches:
         return state.batches[-1].drawn(
             lambda size: normal_array(size, numpy_dtype, device, generator, host=host), shape)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/pool.h"
+#include "base/scratch.h"
 #include "base/simd.h"
 #include "gemm/gemm.h"
 
@@ -100,13 +101,13 @@ void lu_factors(const T* from, int64_t count, int64_t m, int64_t n, bool pivot, 
     const int64_t k = std::min(m, n);
     each<T>(count, m, n, [&](int64_t i, T* room) {
         T* a = std::copy(from + i * m * n, from + (i + 1) * m * n, packed + i * m * n) - m * n;
-        std::vector<int64_t> exchanged(static_cast<size_t>(k));
-        eliminate(a, m, n, exchanged.data(), pivot, room);
+        int64_t* exchanged = scratch<int64_t>(0, k);
+        eliminate(a, m, n, exchanged, pivot, room);
         int64_t* of = order + i * m;
         for (int64_t r = 0; r < m; ++r) of[r] = r;
         for (int64_t r = 0; r < k; ++r) {
-            pivots[i * k + r] = int32_t(exchanged[size_t(r)] + 1);
-            std::swap(of[r], of[exchanged[size_t(r)]]);
+            pivots[i * k + r] = int32_t(exchanged[r] + 1);
+            std::swap(of[r], of[exchanged[r]]);
         }
     });
 }
@@ -121,6 +122,42 @@ bool solve_triangles(const T* a, const T* b, int64_t count, int64_t n, int64_t k
     return regular;
 }
 
+template <class T>
+void lu_parts(const T* packed, const int64_t* order, int64_t count, int64_t m, int64_t n, T* P, T* L, T* U) {
+    const int64_t k = std::min(m, n);
+    parallel(count, 1 + 16384 / (m * std::max(m, n)), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const T* a = packed + i * m * n;
+            T *lower = L + i * m * k, *upper = U + i * k * n;
+            for (int64_t r = 0; r < m; ++r)
+                for (int64_t c = 0; c < k; ++c) lower[r * k + c] = c < r ? a[r * n + c] : T(c == r);
+            for (int64_t r = 0; r < k; ++r)
+                for (int64_t c = 0; c < n; ++c) upper[r * n + c] = c < r ? T(0) : a[r * n + c];
+            if (!order) continue;
+            T* exchanges = P + i * m * m;
+            std::fill(exchanges, exchanges + m * m, T(0));
+            for (int64_t c = 0; c < m; ++c) {
+                const int64_t r = order[i * m + c];
+                if (r >= 0 && r < m) exchanges[r * m + c] = 1;
+            }
+        }
+    });
+}
+
+template <class T> void zero_pivots(const T* packed, int64_t count, int64_t m, int64_t n, int32_t* places) {
+    const int64_t k = std::min(m, n);
+    for (int64_t i = 0; i < count; ++i) {
+        const T* a = packed + i * m * n;
+        int64_t at = 0;
+        while (at < k && a[at * n + at] != 0) ++at;
+        places[i] = at < k ? int32_t(at + 1) : 0;
+    }
+}
+
+template void lu_parts(const float*, const int64_t*, int64_t, int64_t, int64_t, float*, float*, float*);
+template void lu_parts(const double*, const int64_t*, int64_t, int64_t, int64_t, double*, double*, double*);
+template void zero_pivots(const float*, int64_t, int64_t, int64_t, int32_t*);
+template void zero_pivots(const double*, int64_t, int64_t, int64_t, int32_t*);
 template void lu_factors(const float*, int64_t, int64_t, int64_t, bool, float*, int32_t*, int64_t*);
 template void lu_factors(const double*, int64_t, int64_t, int64_t, bool, double*, int32_t*, int64_t*);
 template bool solve_triangles(const float*, const float*, int64_t, int64_t, int64_t, bool, bool, float*);

@@ -11,6 +11,13 @@ namespace fw::triangles {
 template <class T>
 void lu_factors(const T* a, int64_t count, int64_t m, int64_t n, bool pivot, T* packed, int32_t* pivots, int64_t* order);
 
+// What such factors are made of, k = min(m, n): L (m x k), ones on its diagonal, U (k x n) and, where there is an order of the
+// rows, the matrix P (m x m) with which P L U is the matrix that was factored.
+template <class T>
+void lu_parts(const T* packed, const int64_t* order, int64_t count, int64_t m, int64_t n, T* P, T* L, T* U);
+// The first place, from 1, at which the diagonal of each matrix is 0; 0 where none is.
+template <class T> void zero_pivots(const T* packed, int64_t count, int64_t m, int64_t n, int32_t* places);
+
 // x (n x k) with a x = b for the upper or lower triangle of a (n x n); unit: whose diagonal counts as ones. False where
 // one of the triangles is singular: x is undefined then.
 template <class T>

@@ -21,4 +21,12 @@ void JoinedBytes::copy(int64_t outer, char* to) const {
     });
 }
 
+template <class T> void join_pairs(const T* a, const T* b, T* to, int64_t n) {
+    parallel(n, GRAIN_BYTES / 16, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) to[2 * i] = a[i], to[2 * i + 1] = b[i];
+    });
+}
+template void join_pairs(const float*, const float*, float*, int64_t);
+template void join_pairs(const double*, const double*, double*, int64_t);
+
 }  // namespace fw::moving

@@ -1,4 +1,4 @@
-// Rows of bytes one after another. No Python.
+// Rows of bytes one after another, and numbers of two arrays in turns. No Python.
 #pragma once
 
 #include <cstdint>
@@ -14,5 +14,8 @@ struct JoinedBytes {
     int64_t row() const { return ends.back(); }
     void copy(int64_t outer, char* to) const;  // of at least one part
 };
+
+// to = a[0], b[0], a[1], b[1] ..., n of each
+template <class T> void join_pairs(const T* a, const T* b, T* to, int64_t n);
 
 }  // namespace fw::moving

@@ -266,7 +266,7 @@ template <class T, bool Whole> struct Instructions {
 template <class T> struct Instructions<T, false> {
     static constexpr Entry<T> all[] = {
         FW_FOR_ALL, I(div, 4), I(gate, 2), I(over, 5), I(sqrt, 5), I(isfinite, 1), I(isnan, 1), I(isinf, 1),
-        I(sign, 1), I(exp, 10), I(exp2, 10), I(expm1, 16), I(log, 12), I(log2, 12), I(log10, 12), I(log1p, 16),
+        I(sign, 3), I(exp, 10), I(exp2, 10), I(expm1, 16), I(log, 12), I(log2, 12), I(log10, 12), I(log1p, 16),
         I(softplus_rest, 16), I(tanh, 16), I(sigmoid, 14), I(erf, 12), I(erfc, 16), I(ndtr, 16), I(gelu_slope, 16),
         I(silu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16), I(sinh, 20),
         I(cosh, 20), I(asinh, 25), I(acosh, 25), I(atanh, 25), I(floor, 1), I(ceil, 1), I(trunc, 1), I(rint, 1), I(frac, 2),

@@ -87,6 +87,9 @@ template <class T> struct Run {
     bool is_number(int slot) const {
         return slot < program.arguments ? operands[slot].constant : slot < program.first_register();
     }
+    const T* number_at(int slot, T& value) const;
+    bool is_bare() const;
+    void bare(int64_t begin, int64_t end, T* to) const;
     int64_t block() const;
     void blocks(int64_t begin, int64_t end, T* to, Use use) const;
     const T* argument(const Operand& o, bool truth, T* buffer, bool& filled, int64_t at, int64_t n, int64_t size) const;

@@ -135,7 +135,46 @@ template <class T> void Run<T>::operator()(int64_t begin, int64_t end) const {
     }
 }
 
+// Whether the program is one instruction of arrays that lie as its result does, and of numbers that it takes as such.
+template <class T> bool Run<T>::is_bare() const {
+    if (compiled.steps.size() != 1) return false;
+    for (int i = 0; i < program.arguments; ++i)
+        if (program.truth[i] || !(operands[i].flat || operands[i].constant)) return false;
+    const Step& step = compiled.steps[0].second;
+    const Fixed<T> fixed = compiled.fixed[0];
+    if (is_number(step.a)) return false;
+    if (!is_number(step.b)) return !is_number(step.c);
+    return fixed.run && fixed.third == is_number(step.c);
+}
+
+// Where the operand in a slot begins: an array, or a number, which `value` then holds.
+template <class T> const T* Run<T>::number_at(int slot, T& value) const {
+    if (!is_number(slot)) return reinterpret_cast<const T*>(operands[slot].data);
+    if (slot < program.arguments) std::memcpy(&value, operands[slot].data, sizeof value);
+    else value = compiled.constants[slot - program.arguments];
+    return &value;
+}
+
+template <class T> void Run<T>::bare(int64_t begin, int64_t end, T* to) const {
+    const auto& [ordinary, step] = compiled.steps[0];
+    const bool second = is_number(step.b), third = is_number(step.c);
+    T values[2];
+    const T* a = number_at(step.a, values[0]) + begin;
+    const T* b = number_at(step.b, values[0]) + (second ? 0 : begin);
+    const T* c = number_at(step.c, values[1]) + (third ? 0 : begin);
+    const auto instruction = second ? compiled.fixed[0].run : ordinary;
+    const bool waits = compiled.cost == 1 && to != a && (second || step.b == step.a);  // for memory, and reads one array
+    if (!waits) return instruction(to, a, b, c, end - begin);
+    for (int64_t n; begin < end; begin += n) {  // the result's lines come before they are written
+        n = std::min(MOST_BLOCK, end - begin);
+        for (int64_t i = 0; i < n; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(to + i, 1);
+        instruction(to, a, b, c, n);
+        to += n, a += n, b += second ? 0 : n, c += third ? 0 : n;
+    }
+}
+
 template <class T> void Run<T>::compute(int64_t begin, int64_t end, T* to) const {
+    if (is_bare()) return bare(begin, end, to);
     blocks(begin, end, to, [](const Run&, const T*, int64_t, int64_t) {});
 }
 

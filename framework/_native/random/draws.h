@@ -21,6 +21,11 @@ template <class T> void draw_normal(uint64_t* words, T* out, int64_t n);
 bool takes_range(int64_t low, uint64_t range, double n);
 void draw_integers(uint64_t* words, int64_t* out, int64_t n, int64_t low, uint64_t range);
 
+// Positions drawn in proportion to weights (rows, n), k of each row, again and again or each once: by k draws of a row, uniform in
+// [0, 1), or by n. Whether such weights are taken here; a position is below n whatever the weights have become since.
+template <class T> bool can_pick(const T* weights, int64_t rows, int64_t n, int64_t k, bool again);
+template <class T> void pick(const T* weights, int64_t rows, int64_t n, const double* draws, int64_t* to, int64_t k, bool again);
+
 // x / (1 - p) or 0, with probability p: which, is a function of the key. 0 <= p <= 1.
 template <class T> void drop(const T* x, T* out, int64_t n, double p, uint64_t key);
 

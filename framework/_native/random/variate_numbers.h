@@ -166,6 +166,7 @@ struct Poisson {
     }
     VARIATE_FUNCTION double number(Drawn& drawn) const {
         if (mean >= 10) return by_hat(drawn, *this);
+        if (mean == 0) return 0;
         drawn.next();
         const double u = uniform(drawn.word(0));
         double k = 0, part = first, sum = part;
@@ -185,7 +186,9 @@ struct Binomial {
     double mode;
     VARIATE_SHORT Binomial(double n, double chance)
         : n(n), p(chance > 0.5 ? 1 - chance : chance), most(n), first(0), failures(chance > 0.5), hat{}, mode(0) {
-        if (n * p < 10) {
+        if (n * p == 0) {
+            first = 1;
+        } else if (n * p < 10) {
             first = exponential(n * log_of_more(-p));
         } else {
             const double spread = sqrt(n * p * (1 - p)), b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * p;
@@ -205,6 +208,7 @@ struct Binomial {
         return failures ? n - k : k;
     }
     VARIATE_FUNCTION double few(Drawn& drawn) const {
+        if (first == 1) return 0;
         drawn.next();
         const double u = uniform(drawn.word(0)), odds = p / (1 - p);
         double k = 0, part = first, sum = part;

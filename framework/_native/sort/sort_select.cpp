@@ -59,6 +59,41 @@ template <class T> int64_t place_of_kth(const T* x, int64_t n, int64_t k, bool n
     return select_place(x, n, k);
 }
 
+// The place of the middle one of the numbers that are not nan, of two the lower.
+template <class T> int64_t place_of_middle(const T* x, int64_t n) {
+    int64_t numbers = 0;
+    for (int64_t i = 0; i < n; ++i) numbers += x[i] == x[i];
+    return select_place(x, n, std::max<int64_t>(0, numbers - 1) / 2);
+}
+
+// The place of the last one of the numbers that come most often, the smallest of several; each nan counts for itself.
+template <class T> int64_t place_of_mode(const T* x, int64_t n) {
+    auto* entries = scratch<EntryOf<T>>(1, 2 * n);
+    make_entries(x, n, false, entries);
+    const auto* e = sort_entries(entries, entries + n, n);
+    const KeyOf<T> nan = ~KeyOf<T>(0);
+    int64_t longest = 0, at = n - 1;
+    for (int64_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && e[end].key() == e[i].key(); ++end) {}
+        const bool counts = std::numeric_limits<T>::is_integer || e[i].key() != nan;
+        if (counts && end - i > longest) longest = end - i, at = e[end - 1].place();
+    }
+    return at;
+}
+
+// The element of each row at place(row, n).
+template <class F> void chosen(const View& x, int dim, void* values, int64_t* places, int64_t cost, F&& place) {
+    by_type(x, [&](auto zero) {
+        using T = decltype(zero);
+        T* to = static_cast<T*>(values);
+        const int64_t n = x.shape(dim);
+        Rows(x, dim).go(x.data<const T>(), 1, cost, [&](const T* row, int64_t r) {
+            places[r] = place(row, n);
+            to[r] = row[places[r]];
+        });
+    });
+}
+
 constexpr int KEYS = 8;  // searched at once: each waits for memory at every step
 
 // How many of the n sorted elements, none nan, are before each of KEYS keys.
@@ -87,15 +122,15 @@ void search_row(const T* a, int64_t n, const T* keys, int64_t count, int64_t* ou
 }  // namespace
 
 void kth(const View& x, int64_t k, int dim, bool nan_wins, void* values, int64_t* places) {
-    by_type(x, [&](auto zero) {
-        using T = decltype(zero);
-        T* to = static_cast<T*>(values);
-        const int64_t n = x.shape(dim);
-        Rows(x, dim).go(x.data<const T>(), 1, 4, [&](const T* row, int64_t r) {
-            places[r] = place_of_kth(row, n, k, nan_wins);
-            to[r] = row[places[r]];
-        });
-    });
+    chosen(x, dim, values, places, 4, [=](const auto* row, int64_t n) { return place_of_kth(row, n, k, nan_wins); });
+}
+
+void nanmedian(const View& x, int dim, void* values, int64_t* places) {
+    chosen(x, dim, values, places, 4, [](const auto* row, int64_t n) { return place_of_middle(row, n); });
+}
+
+void mode(const View& x, int dim, void* values, int64_t* places) {
+    chosen(x, dim, values, places, 8, [](const auto* row, int64_t n) { return place_of_mode(row, n); });
 }
 
 void median(const View& x, void* value) {

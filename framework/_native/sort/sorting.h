@@ -24,6 +24,10 @@ void sort_along(const View& x, int dim, bool descending, void* values, int64_t* 
 void topk(const View& x, int64_t k, int dim, bool largest, void* values, int64_t* places);  // 1 <= k <= size
 // Number k (from 0) of each row in order; `nan_wins`: the first nan of those that have one.
 void kth(const View& x, int64_t k, int dim, bool nan_wins, void* values, int64_t* places);
+// The middle one of each row without its nan, of two the lower; the one that comes most often, the smallest of several, at the
+// last of its places (each nan counts for itself).
+void nanmedian(const View& x, int dim, void* values, int64_t* places);
+void mode(const View& x, int dim, void* values, int64_t* places);
 void median(const View& x, void* value);  // of all elements: the lower one of two; at most MOST
 
 // For each key how many numbers of its row of `a` are before it; with `right` those that equal it, too. Both row by row, of

@@ -533,6 +533,10 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
             [0., 0.]])
     """
     tensor_arg(input, "index_put"), tensor_arg(values, "index_put", "values")
+    if type(indices) is tuple and type(input._array) is np.ndarray and quiet.run is not None:
+        known = _stacked(indices, input._array)  # nearly always
+        if known is not NotImplemented and _fits(values, input._array, known.shape[1:], len(indices)):
+            return _put_at(input, wrap(known), tuple(range(len(indices))), values, accumulate)
     for place, i in enumerate(indices):
         if isinstance(i, (str, bytes, dict)):
             raise TypeError(f"index_put: indices[{place}] must be a Tensor or None, got {kind_of(i)}")
@@ -540,10 +544,14 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     choice = _index_only(_read(input, key), input)
     values = _shaped(values, indexed_shape(input.shape, choice.places.shape[1:], choice.dims), input)  # type: ignore
     _explain(input, choice)
-    if accumulate:
-        added = unindex.run(values, choice.places, dims=choice.dims, shape=input._array.shape)
-        return input + added  # type: ignore[operator]
-    return index_put_op.run(input, values, choice.places, dims=choice.dims)
+    return _put_at(input, choice.places, choice.dims, values, accumulate)
+
+
+def _put_at(x: Tensor, places: Any, dims: tuple[int, ...], values: Any, accumulate: bool) -> Tensor:
+    """``index_put`` of values of the chosen shape at places that are there."""
+    if not accumulate:
+        return index_put_op.run(x, values, places, dims=dims)
+    return x + unindex.run(values, places, dims=dims, shape=x._array.shape)  # type: ignore[operator]
 
 
 _index_put_into = inplace(index_put, "index_put", index_put_op)
@@ -587,11 +595,14 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     tensor_arg(input, "put"), tensor_arg(index, "put", "index"), tensor_arg(source, "put", "source")
     if source.dtype is not input.dtype:
         raise DTypeError(f"put: source must be {input.dtype} like the tensor, got {source.dtype}; convert it")
-    if index.numel() != source.numel():
+    if index._array.size != source._array.size:
         raise ShapeError(f"put: index has {index.numel()} elements and source {source.numel()}; they must be "
                          f"equally many")
-    flat, places, values = [take_shape(x, (x.numel(),)) for x in (input, index, source)]
-    if accumulate or not places.numel():
-        return take_shape(index_put(flat, (places,), values, accumulate), input.shape)
-    places = one_index(positions(places, flat.numel(), "put", 0, negative=True))
-    return take_shape(index_put_op.run(flat, values, places, dims=(0,)), input.shape)
+    flat, places, values = [x if x._array.ndim == 1 else take_shape(x, (x.numel(),))
+                            for x in (input, index, source)]
+    if accumulate or not places._array.size:
+        out = index_put(flat, (places,), values, accumulate)
+    else:
+        places = one_index(positions(places, flat._array.size, "put", 0, negative=True))
+        out = index_put_op.run(flat, values, places, dims=(0,))
+    return out if flat is input else take_shape(out, input.shape)

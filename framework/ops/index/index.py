@@ -256,6 +256,8 @@ mask_put = Op("mask_put", "x value mask", batch=batch_mask, kernel=_mask_put_ker
 
 def count_true(mask: Tensor) -> int:
     """How many elements of a bool tensor hold."""
+    if type(mask._array) is np.ndarray:
+        return int(np.count_nonzero(mask._array))
     about_to_read(mask._array, "the number of elements that a mask chooses")
     with on_device(mask._array):
         return int(array_module(mask._array).count_nonzero(mask._array))
@@ -321,8 +323,16 @@ def one_index(index: Tensor) -> Tensor:
     return out
 
 
+# the dimension in [0, ndim) along which an index of one dimension, checked, fits; -1 where that is not known
+_fitting = native_or("line_fits", lambda x, index, dim: -1)
+
+
 def _line(x: Any, dim: int, index: Any, op: str) -> tuple[int, Tensor]:
     """``dim`` and a checked index of one dimension."""
+    if isinstance(x, Tensor) and isinstance(index, Tensor):
+        at = _fitting(x._array, index._array, dim)
+        if at >= 0:  # nearly always
+            return at, index
     at = one_dim(dim, tensor_arg(x, op).ndim, op)
     if tensor_arg(index, op, "index").ndim > 1:
         raise ShapeError(f"{op}: index must have one dimension, got shape {list(index.shape)}")
@@ -345,15 +355,17 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
             [4, 4]])
     """
     at, index = _line(input, dim, index, "index_select")
-    if input.ndim == 0:
+    if input._array.ndim == 0:
         return index_select(take_shape(input, (1,)), 0, index).reshape(())  # type: ignore[attr-defined]
     return index_op.run(input, one_index(index), dims=(at,))
 
 
 def _source(x: Tensor, at: int, index: Tensor, source: Any, op: str) -> Tensor:
     """``source`` checked to have the shape of ``x`` with the index's length at ``at``."""
-    tensor_arg(source, op, "source")
-    want = x.shape[:at] + index.shape + x.shape[at + 1:] if x.ndim else index.shape
+    own, there, given = x._array, index._array.shape, tensor_arg(source, op, "source")._array
+    want = own.shape[:at] + there + own.shape[at + 1:] if own.ndim else there
+    if given.shape == want and given.dtype is own.dtype:
+        return source
     if source.shape != want and not (source.ndim == 0 and index.numel() == 1 and len(want) <= 1):
         raise ShapeError(f"{op}: source must have shape {list(want)}, got {list(source.shape)}")
     if source.dtype is not x.dtype:
@@ -374,7 +386,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     source = _source(input, at, index, source, "index_add")
     if alpha != 1:
         source = source * alpha  # type: ignore[operator]
-    if input.ndim == 0:
+    if input._array.ndim == 0:
         return input + source.sum()  # type: ignore[operator, attr-defined]
     return input + unindex.run(source, one_index(index), dims=(at,), shape=input._array.shape)  # type: ignore[operator]
 
@@ -388,7 +400,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     """
     at, index = _line(input, dim, index, "index_copy")
     source = _source(input, at, index, source, "index_copy")
-    if input.ndim == 0:
+    if input._array.ndim == 0:
         return source.reshape(())  # type: ignore[attr-defined]
     return index_put_op.run(input, source, one_index(index), dims=(at,))
 
@@ -420,5 +432,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     >>> fw.take(fw.tensor([[1, 2], [3, 4]]), fw.tensor([0, -1]))
     tensor([1, 4])
     """
-    index = positions(index, tensor_arg(input, "take").numel(), "take", 0, negative=True)
-    return index_op.run(take_shape(input, (input.numel(),)), one_index(index), dims=(0,))
+    n = tensor_arg(input, "take")._array.size
+    index = positions(index, n, "take", 0, negative=True)
+    flat = input if input._array.ndim == 1 else take_shape(input, (n,))
+    return index_op.run(flat, one_index(index), dims=(0,))

@@ -11,7 +11,7 @@ from ..pointwise.choose import where_op
 from ..record.args import tensor_arg
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
-from ..shape.slices import slice_op
+from ..shape.slices import take_slice
 from ..shape.view import take_shape
 from .index import count_true, mask_op, mask_put
 from .scatter import gather_op
@@ -24,7 +24,9 @@ def _mask_arg(mask: Any, op: str) -> Tensor:
 
 
 def _same_shape(x: Tensor, mask: Tensor, op: str) -> tuple[Tensor, Tensor]:
-    shape = broadcast_shape((tensor_arg(x, op).shape, mask.shape), op)
+    if tensor_arg(x, op)._array.shape == mask._array.shape:
+        return x, mask
+    shape = broadcast_shape((x.shape, mask.shape), op)
     return (x if x.shape == shape else expand.run(x, size=shape),
             mask if mask.shape == shape else expand.run(mask, size=shape))
 
@@ -55,10 +57,12 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     if device_code.enabled and device_code.is_device_array(input._array) and source.numel():
         return _scattered_by_place(input, mask, take_shape(source, (source.numel(),)))
     count = count_true(mask)
-    if source.numel() < count:
+    if source._array.size < count:
         raise ShapeError(f"masked_scatter: the mask chooses {count} elements, source has "
                          f"{source.numel()}")
-    value = slice_op.run(take_shape(source, (source.numel(),)), key=(slice(count),))
+    value = source if source._array.ndim == 1 else take_shape(source, (source.numel(),))
+    if value._array.size != count:
+        value = take_slice(value, (slice(count),))
     return mask_put.run(input, value, mask, count=count)
 
 

@@ -13,6 +13,7 @@ from ...tensor import Tensor, wrap
 from ..convert.cast import from_array
 from ..record.args import one_dim, size_args, tensor_arg
 from ..record.public import public
+from ..shape.broadcast import expand
 from ..shape.view import take_shape
 from .index import index_op, one_index
 
@@ -35,6 +36,11 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
         input, at = take_shape(input, (input.numel(),)), 0
     else:
         at = one_dim(dim, input.ndim, "repeat_interleave")
+    if type(repeats) is int and repeats > 0 and at == input.ndim - 1 and input.numel() \
+            and output_size in (None, repeats * input.shape[at]):
+        own = input.shape
+        each = expand.run(take_shape(input, (*own, 1)), size=(*own, repeats))
+        return take_shape(each, (*own[:at], own[at] * repeats))
     if output_size is not None and isinstance(repeats, Tensor):
         placed = _repeated_there(input.shape[at], repeats, output_size)
         if placed is not None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.native import native_or
 from ...errors import AutogradError, DTypeError, ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor
@@ -74,13 +75,27 @@ scatter_op = Op("scatter", "x src index", onnx="scattered(x, index, src, dim)",
                 infer=lambda x, src, index, *, dim: x,
                 vjp={"x": lambda g, index, dim: scatter_op(g, 0.0, index, dim=dim),
                      "src": lambda g, index, dim: gather_op(g, index, dim=dim)})
+scatter_add_op = Op("scatter_add", "x src index", jvp="linear", native="scatter_add",
+                    onnx="ScatterElements(x, index, src, axis=dim, reduction='add')",
+                    kernel=lambda xp, x, src, index, *, dim: x + _ungather_kernel(xp, src, index, dim=dim,
+                                                                                 shape=x.shape),
+                    infer=lambda x, src, index, *, dim: x,
+                    vjp={"x": lambda g: g, "src": lambda g, index, dim: gather_op(g, index, dim=dim)})
 scatter_multiply = Op("scatter_multiply", "x src index", kernel=_multiply_kernel, native="scatter_multiply",
                       batch=along("dim"),
                       infer=lambda x, src, index, *, dim: x)
 
 
+# the dimension in [0, ndim) along which an index, checked, fits an array; -1 where that is not known
+_fitting = native_or("places_fit", lambda x, index, dim: -1)
+
+
 def _check(x: Any, dim: int, index: Any, op: str, name: str = "index") -> tuple[int, Tensor]:
     """``dim`` and the checked index, which must fit ``x`` in all other dimensions."""
+    if isinstance(x, Tensor) and isinstance(index, Tensor):
+        at = _fitting(x._array, index._array, dim)
+        if at >= 0:  # nearly always
+            return at, index
     at = one_dim(dim, tensor_arg(x, op).ndim, op)
     tensor_arg(index, op, name)
     shape, own = index.shape, x.shape
@@ -97,7 +112,7 @@ def _check(x: Any, dim: int, index: Any, op: str, name: str = "index") -> tuple[
 
 
 def _at_least_1d(x: Any) -> Any:
-    return take_shape(x, (1,)) if isinstance(x, Tensor) and x.ndim == 0 else x
+    return take_shape(x, (1,)) if isinstance(x, Tensor) and x._array.ndim == 0 else x
 
 
 @public(method=True, op=gather_op, out="exact")
@@ -112,7 +127,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
             [3]])
     """
     at, index = _check(input, dim, index, "gather")
-    if index.ndim != input.ndim or not input.ndim:
+    ndim = input._array.ndim
+    if index._array.ndim != ndim or not ndim:
         if index.ndim == input.ndim or index.numel():
             out = gather_op.run(_at_least_1d(input), _at_least_1d(index), dim=at)
             return take_shape(out, index.shape)
@@ -155,9 +171,9 @@ def _sources(x: Tensor, src: Any, index: Tensor, op: str) -> Any:
     """``src`` cut to the shape of ``index``, or a number."""
     if not isinstance(src, Tensor):
         return scalar_arg(x, src, op)
-    if src.dtype is not x.dtype:
+    if src._array.dtype is not x._array.dtype and src.dtype is not x.dtype:
         raise DTypeError(f"{op}: src must be {x.dtype} like the tensor, got {src.dtype}; convert it")
-    if src.shape == index.shape:
+    if src._array.shape == index._array.shape:
         return _at_least_1d(src)
     if max(src.ndim, 1) != max(index.ndim, 1) or any(a > b for a, b in zip(index.shape, src.shape)):
         raise ShapeError(f"{op}: src of shape {list(src.shape)} is smaller than index of shape "
@@ -185,7 +201,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     if reduce not in (None, "add", "multiply"):
         raise ValueError(f"scatter: reduce must be 'add' or 'multiply', got {reduce!r}")
     at, index = _check(input, dim, index, "scatter")
-    if not index.numel():
+    if not index._array.size:
         return input.clone()  # type: ignore[attr-defined]
     given = _sources(input, value if src is None else src, index, "scatter")
     if reduce == "add":
@@ -194,10 +210,13 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     if reduce == "multiply" and any(isinstance(t, Tensor) and t._node is not None for t in (input, given)):
         raise AutogradError("scatter: reduce='multiply' has no derivative; use it on detached tensors")
     out = record.run(_at_least_1d(input), given, _at_least_1d(index), dim=at)
-    return out if input.ndim else take_shape(out, ())
+    return out if input._array.ndim else take_shape(out, ())
 
 
 def _add(x: Tensor, at: int, index: Tensor, src: Any) -> Tensor:
+    if type(x._array) is np.ndarray and isinstance(src, Tensor) and x._array.ndim \
+            and type(src._array) is np.ndarray and src._array.shape == index._array.shape:
+        return scatter_add_op.run(x, src, index, dim=at)
     if not isinstance(src, Tensor):
         src = x.new_full((1,) * max(index.ndim, 1), src)  # type: ignore[attr-defined]
     index = _at_least_1d(index)
@@ -220,6 +239,6 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
         input, src = autocast.on_a_gpu("widest", input, src)
     at, index = _check(input, dim, index, "scatter_add")
     tensor_arg(src, "scatter_add", "src")
-    if not index.numel():
+    if not index._array.size:
         return input.clone()  # type: ignore[attr-defined]
     return _add(input, at, index, _sources(input, src, index, "scatter_add"))

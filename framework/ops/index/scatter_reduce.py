@@ -83,7 +83,7 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     tensor_arg(src, "scatter_reduce", "src")
     if reduce in ("amax", "amin"):
         real_arg(input, "scatter_reduce")
-    if not index.numel():
+    if not index._array.size:
         return input.clone()  # type: ignore[attr-defined]
     src = _sources(input, src, index, "scatter_reduce")
     shape, index = input.shape, _at_least_1d(index)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import _native
+from ...backends.native import native_or
 from ..record.rounded import by_float32
 from .words import NUMBERS, OPERATORS, WORDS, Word
 
@@ -302,12 +303,21 @@ def native_kernel(text: str, arguments: tuple[str, ...], fallback: Callable,
     try:
         program = compile_program(text, arguments, settings)
     except NoProgram:
-        return by_float32(fallback, lambda: fallback)
+        return native_or(_lone_word(text, arguments), by_float32(fallback, lambda: fallback))
     steps = tuple((s.name, s.result, *(s.operands * 3)[:3]) for s in program.steps)
     kernel = _native.module.make_kernel(program.arguments, program.truth, program.constants,
                                         program.registers, steps, program.once, program.truth_result,
                                         by_float32(fallback, lambda: kernel))
     return kernel
+
+
+def _lone_word(text: str, arguments: tuple[str, ...]) -> str | None:
+    """The extension's function for an expression that is one word of its arguments, in order."""
+    call = ast.parse(text.strip(), mode="eval").body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.keywords \
+            or tuple([getattr(a, "id", "") for a in call.args]) != arguments or call.func.id not in WORDS:
+        return None
+    return getattr(WORDS[call.func.id].array, "native", None)
 
 
 SLICES = 1 << 18  # numbers that stay in the caches between a fold of them and what is made with it

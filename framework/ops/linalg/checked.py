@@ -75,7 +75,7 @@ def _first_zero(xp: Any, LU: Any) -> Any:
 
 
 # the first element of U's diagonal, from 1, that is 0; 0 where none is
-zero_pivot_op = Op("lu_zero_pivot", "LU", batch=leading, kernel=_first_zero,
+zero_pivot_op = Op("lu_zero_pivot", "LU", batch=leading, kernel=_first_zero, native="lu_zero_pivot",
                    infer=lambda LU: Meta(LU.shape[:-2], int32))
 
 

@@ -81,6 +81,15 @@ def columns(x: Any, start: int, stop: int) -> Any:
     return slice_op(x, key=(Ellipsis, slice(start, stop)))
 
 
+def use_kernel(*tensors: Tensor) -> bool:
+    """Whether a record without a derivative may take them: real numbers of the host, in no graph."""
+    for x in tensors:
+        if x._node is not None or type(x._array) is not np.ndarray or x._array.dtype.char not in "fd" \
+                or not x._array.size:
+            return False
+    return True
+
+
 def is_complex(x: Any) -> bool:
     """Whether the array or tensor is complex."""
     return raw(x).dtype.kind == "c"
@@ -252,7 +261,8 @@ def _qr_infer(A: Meta, *, mode: str) -> tuple[Meta, Meta]:
     return Meta(q, A.dtype), Meta((*batch, k, n), A.dtype)
 
 
-qr_op = Op("qr", "A", batch=leading, kernel=_qr_kernel, outputs="Q R", vjp=_qr_vjp, infer=_qr_infer)
+qr_op = Op("qr", "A", batch=leading, kernel=_qr_kernel, native="small_qr", outputs="Q R", vjp=_qr_vjp,
+           infer=_qr_infer)
 
 
 # -- singular values ------------------------------------------------------------------------------

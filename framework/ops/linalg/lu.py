@@ -15,7 +15,7 @@ from ..record.public import public
 from ..shape.broadcast import expand
 from ..shape.diagonals import tril, tril_op, triu, triu_op
 from ..shape.join import cat_op
-from ..shape.slices import slice_op
+from ..shape.slices import put_slice, slice_op
 from . import cuda_lu
 from .cuda_slopes import product
 from .factor import column, matrix, mirror, triangular_op, turned
@@ -143,18 +143,43 @@ def lu(A: Tensor, *, pivot: bool = True) -> LU:
 
 
 def _unpacked(packed: Any, order: Any) -> LU:
+    if order is not None:
+        L, U, P = parts_op.run(packed, order)  # type: ignore[misc]
+        return LU(P, L, U)
     m, n = packed.shape[-2:]
     k = min(m, n)
     L = tril(packed[..., :k], -1) + like(packed, lambda xp, dtype: xp.eye(m, k, dtype=dtype))
-    if order is None:
-        return LU(packed.new_empty((0,)), L, triu(packed[..., :k, :]))
-    P = (order.unsqueeze(-2) == order.new_ones(()) * _count(order, m)).to(packed.dtype)  # type: ignore
-    return LU(P, L, triu(packed[..., :k, :]))
+    return LU(packed.new_empty((0,)), L, triu(packed[..., :k, :]))
 
 
-def _count(order: Any, m: int) -> Any:
-    """0 to m - 1 as a column."""
-    return column(order.new_ones((m,)).cumsum(0) - 1)
+def _parts_kernel(xp: Any, packed: Any, order: Any) -> tuple:
+    m, n = packed.shape[-2:]
+    k, dtype = min(m, n), packed.dtype
+    L = xp.tril(packed[..., :k], -1) + xp.eye(m, k, dtype=dtype)
+    return L, xp.triu(packed[..., :k, :]), (order[..., None, :] == xp.arange(m)[:, None]).astype(dtype)
+
+
+def _parts_infer(packed: Meta, order: Meta) -> tuple[Meta, Meta, Meta]:
+    *batch, m, n = packed.shape
+    k = min(m, n)
+    return (Meta((*batch, m, k), packed.dtype), Meta((*batch, k, n), packed.dtype),
+            Meta((*batch, m, m), packed.dtype))
+
+
+def _parts_vjp(g: list, packed_shape: tuple) -> tuple:
+    k, (gl, gu) = min(packed_shape[-2:]), g[:2]
+    parts = []
+    if gl is not None:
+        parts.append(put_slice(tril_op(gl, k=-1), key=(Ellipsis, slice(0, k)), shape=packed_shape))
+    if gu is not None:
+        key = (Ellipsis, slice(0, k), slice(None))
+        parts.append(put_slice(triu_op(gu, k=0), key=key, shape=packed_shape))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1], None
+
+
+# L, U and the matrix of an order of rows, of what a factorisation gives
+parts_op = Op("lu_parts", "packed order", batch=leading, kernel=_parts_kernel, native="lu_parts",
+              outputs="L U P", differentiable=2, infer=_parts_infer, vjp=_parts_vjp)
 
 
 def _order_kernel(xp: Any, pivots: Any, *, n: int) -> Any:

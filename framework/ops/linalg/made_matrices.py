@@ -6,14 +6,16 @@ from ...errors import ShapeError
 from ...tensor import Tensor
 from ..pointwise.choose import where_op
 from ..record.args import floating, tensor_arg
+from ..record.batched import leading
 from ..record.constants import like
+from ..record.op import Op
 from ..record.public import public
 from ..reduce.scan import cumprod
 from ..reduce.sums import as_summed
 from ..shape.arrange import flip
 from ..shape.diagonals import diagonal as diagonal_
 from ..shape.join import cat
-from .factor import column, eye, matrix, turned
+from .factor import column, eye, matrix, turned, use_kernel
 from .matmul import promoted
 
 
@@ -77,6 +79,8 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     if not k <= n <= m or tau.ndim != A.ndim - 1 or tau.shape[:-1] != A.shape[:-2]:
         raise ShapeError(f"householder_product: input of shape {list(A.shape)} and tau of shape "
                          f"{list(tau.shape)} must be (*, m, n) and (*, k) with k <= n <= m")
+    if use_kernel(A, tau):
+        return product_op.run(A, tau)
     Q: Any = like(A, lambda xp, dtype: xp.eye(m, n, dtype=dtype)).expand(A.shape)  # type: ignore[attr-defined]
     unit = eye(A, m)
     if not k:
@@ -86,6 +90,19 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
         v = column(A[..., i] * below + unit[i])  # type: ignore[index]
         Q = Q - column(column(tau[..., i])) * (v @ (turned(v) @ Q))  # type: ignore[index]
     return Q
+
+
+def _product_kernel(xp: Any, A: Any, tau: Any) -> Any:
+    Q, rows = xp.broadcast_to(xp.eye(*A.shape[-2:], dtype=A.dtype), A.shape), xp.arange(A.shape[-2])
+    for i in reversed(range(tau.shape[-1])):
+        v = (A[..., i] * (rows > i) + (rows == i)).astype(A.dtype)[..., None]
+        Q = Q - tau[..., i, None, None] * (v @ (xp.swapaxes(v, -1, -2) @ Q))
+    return Q
+
+
+# the first columns of a product of real reflections; what is recorded is composed
+product_op = Op("householder_product", "A tau", batch=leading, kernel=_product_kernel,
+                native="householder_product", infer=lambda A, tau: A)
 
 
 @public(method=True, out=True, autocast="float32")

@@ -13,6 +13,7 @@ from ...errors import DTypeError, LayoutError, ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
 from ..record import autocast
+from ..record.aliases import view_maker
 from ..record.args import is_foreign, tensor_arg
 from ..record.batched import aligned, call, on_tensors
 from ..record.op import Meta, Op
@@ -53,8 +54,14 @@ def promoted(op: str, **tensors: Any) -> list:
     return [x if x.dtype is dtype else cast.run(x, dtype=dtype) for x in xs]
 
 
+_transposed = view_maker("transposed")
+
+
 def swap_last(x: Any) -> Any:
     """The last two dimensions swapped, for arrays and tensors."""
+    seen = _transposed(x, -2, -1, permute_op) if type(x) is Tensor else NotImplemented
+    if seen is not NotImplemented:
+        return seen
     return permute_op(x, dims=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 

@@ -52,6 +52,8 @@ def matrix_norm(input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
     if autocast.used and dtype is None:
         input = autocast.in_float32_on_a_gpu(input)
     ord = number_arg(ord, "matrix_norm", "ord")
+    if ord == "fro" and dim == (-2, -1) and dtype is None:
+        return vector_norm(matrix(input, "matrix_norm", square=False, half=True), 2, dim, keepdim)
     if dtype is not None:
         input = input.to(dtype)  # type: ignore[attr-defined]
     matrix(input, "matrix_norm", square=False, half=True)

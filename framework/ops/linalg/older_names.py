@@ -13,7 +13,7 @@ from ..reduce.sums import mean
 from .decompositions import QR
 from .decompositions import qr as reduced_qr
 from .decompositions import svd as linalg_svd
-from .factor import column, eye, matrix, turned
+from .factor import column, eye, matrix, turned, use_kernel
 from .lu import _lu
 from .lu import lu_solve as linalg_lu_solve
 from .matmul import promoted, swap_last
@@ -121,8 +121,8 @@ def _reflections(xp: Any, A: Any) -> tuple[Any, Any]:
     return xp.swapaxes(turned_rows, -1, -2), tau
 
 
-geqrf_op = Op("geqrf", "A", batch=leading, kernel=_reflections, outputs="a tau", vjp="undefined",
-              infer=lambda A: (A, Meta((*A.shape[:-2], min(A.shape[-2:])), A.dtype)))
+geqrf_op = Op("geqrf", "A", batch=leading, kernel=_reflections, native="geqrf", outputs="a tau",
+              vjp="undefined", infer=lambda A: (A, Meta((*A.shape[:-2], min(A.shape[-2:])), A.dtype)))
 
 
 @public(method=True, op=geqrf_op, out=True, autocast="float32")
@@ -162,6 +162,9 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True,
         raise ShapeError(f"ormqr: input of shape {list(input.shape)}, input2 of shape {list(tau.shape)} "
                          f"and input3 of shape {list(input3.shape)} do not fit: wanted (*, m, k), (*, k) and "
                          f"{'(*, m, n)' if left else '(*, n, m)'}")
+    if use_kernel(A, tau, C):
+        product = reflected_op.run(A, tau, C, transposed=left is transpose)
+        return product if left else turned(product)
     X: Any = C
     backward = left is not transpose  # H_1 (H_2 (... C)); of Q.H the other way round, factors conjugate
     for i in reversed(range(k)) if backward else range(k):
@@ -169,6 +172,19 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True,
         factor = column(column(tau[..., i]))  # type: ignore[index]
         X = X - (factor if backward else factor.conj()) * (v @ (turned(v) @ X))
     return X if left else turned(X)
+
+
+def _reflected_kernel(xp: Any, A: Any, tau: Any, C: Any, *, transposed: bool) -> Any:
+    steps, m = range(tau.shape[-1]), A.shape[-2]
+    for i in steps if transposed else reversed(steps):
+        v = (A[..., i] * (xp.arange(m) > i) + (xp.arange(m) == i)).astype(A.dtype)[..., None]
+        C = C - tau[..., i, None, None] * (v @ (xp.swapaxes(v, -1, -2) @ C))
+    return C
+
+
+# the product of real reflections, or its transpose, times C; what is recorded is composed
+reflected_op = Op("reflected", "A tau C", batch=leading, kernel=_reflected_kernel, native="reflected",
+                  infer=lambda A, tau, C, *, transposed: C)
 
 
 def _reflector(A: Any, i: int, m: int) -> Any:

@@ -56,6 +56,11 @@ def multi_dot(tensors: Any) -> Tensor:
     (2, 1)
     """
     xs = list(tensors)
+    if len(xs) == 3 and all(type(x) is Tensor and x._array.ndim == 2 for x in xs):
+        (a, b), (_, c), (d, e) = [x._array.shape for x in xs]
+        if c == d and c * e * (a + b) < a * b * c + a * c * e:
+            return matmul(xs[0], matmul(xs[1], xs[2]))
+        return matmul(matmul(xs[0], xs[1]), xs[2])
     if len(xs) < 2:
         raise ValueError(f"multi_dot: wanted at least 2 tensors, got {len(xs)}")
     for i, x in enumerate(xs):

@@ -15,6 +15,7 @@ from ..record.args import one_dim, tensor_arg
 from ..record.autocast import by_place
 from ..record.batched import rowwise
 from ..record.op import Meta, Op
+from ..record.planned import Step, planned
 from ..record.public import public
 from ..reduce.sums import sum_op
 from ..shape.broadcast import broadcast_shape, sum_to
@@ -35,6 +36,14 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return _product("mv", input=input, vec=vec)
 
 
+def _are_vectors(x: Any, y: Any) -> bool:
+    """Whether both are vectors of one dtype and one length."""
+    if type(x) is not Tensor or type(y) is not Tensor:
+        return False
+    a, b = x._array, y._array
+    return a.ndim == 1 and a.dtype is b.dtype and a.shape == b.shape
+
+
 @public(method=True, out=True, autocast=by_place("widest"), asks=False)
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The inner product ``sum(conj(input) * other)`` of two vectors: (n), (n) -> ().
@@ -46,6 +55,8 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     """
     if autocast.used:
         input, other = autocast.on_a_gpu("widest", input, other)
+    if _are_vectors(input, other) and input._array.dtype.kind != "c":
+        return matmul_op.run(input, other)
     of_ndim("vdot", input=(input, 1), other=(other, 1))
     return _product("vdot", input=conj(input), other=other)
 
@@ -62,6 +73,8 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """
     if autocast.used:
         input, tensor = autocast.on_a_gpu("widest", input, tensor)
+    if _are_vectors(input, tensor):
+        return matmul_op.run(input, tensor)
     of_ndim("dot", input=(input, 1), tensor=(tensor, 1))
     if input.shape != tensor.shape:
         raise ShapeError(f"dot: input has {input.shape[0]} elements and tensor {tensor.shape[0]}; they must "
@@ -79,7 +92,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """
     of_ndim("outer", input=(input, 1), vec2=(vec2, 1))
     input, vec2 = promoted("outer", input=input, vec2=vec2)
-    return take_shape(input, (input.shape[0], 1)) * vec2  # type: ignore[operator]
+    return take_shape(input, (input._array.shape[0], 1)) * vec2  # type: ignore[operator]
 
 
 @public(method=True, out=True, autocast=by_place("widest", "lower"))
@@ -105,8 +118,9 @@ def _plus_product(op: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) ->
     tensor_arg(x, op)
     if alpha != 1:
         product = product * alpha  # type: ignore[operator]
-    shape = product.shape
-    if x.shape != shape[max(len(shape) - x.ndim, 0):] and broadcast_shape((x.shape, shape), op) != shape:
+    own, shape = x._array.shape, product._array.shape
+    if own not in (shape, shape[max(len(shape) - len(own), 0):]) \
+            and broadcast_shape((own, shape), op) != shape:
         raise ShapeError(f"{op}: x of shape {list(x.shape)} does not expand to that of the product, "
                          f"{list(product.shape)}")
     if beta == 0:
@@ -223,7 +237,7 @@ def _cross_kernel(xp: Any, x: Any, y: Any, *, dim: int) -> Any:
     return out
 
 
-cross_op = Op("cross", "x y", batch=rowwise, kernel=_cross_kernel,
+cross_op = Op("cross", "x y", batch=rowwise, kernel=_cross_kernel, native="cross",
               infer=_cross_infer, jvp="multilinear",
               vjp={"x": lambda g, y, x_shape, dim: sum_to(cross_op(y, g, dim=dim), size=x_shape),
                    "y": lambda g, x, y_shape, dim: sum_to(cross_op(g, x, dim=dim), size=y_shape)})
@@ -237,7 +251,10 @@ def _linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     tensor([0., 0., 1.])
     """
     input, other = promoted("cross", input=input, other=other)
-    at = one_dim(dim, input.ndim, "cross")
+    own = input._array
+    at = one_dim(dim, own.ndim, "cross")
+    if own.shape == other._array.shape and own.shape[at] == 3:
+        return cross_op.run(input, other, dim=at - own.ndim)
     if input.ndim != other.ndim or input.shape[at] != 3 or other.shape[at] != 3:
         raise ShapeError(f"cross: wanted two tensors of equally many dimensions with size 3 at dim={dim}, "
                          f"got shapes {list(input.shape)} and {list(other.shape)}")
@@ -252,7 +269,8 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     tensor([0., 0., 1.])
     """
     if dim is None:
-        dim = next((d for d, s in enumerate(tensor_arg(input, "cross").shape) if s == 3), -1)
+        sizes = tensor_arg(input, "cross")._array.shape
+        dim = sizes.index(3) if 3 in sizes else -1
     return _linalg_cross(input, other, dim=dim)
 
 
@@ -268,11 +286,17 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     return product.sum(one_dim(dim, product.ndim, "vecdot"))
 
 
-def _kron(x: Tensor, y: Tensor, ndim: int) -> Any:
+def _blocks(x: Tensor, y: Tensor, wide: tuple, tall: tuple, shape: tuple) -> Tensor:
+    return take_shape(take_shape(x, wide) * take_shape(y, tall), shape)  # type: ignore[operator]
+
+
+@planned
+def _kron(x: Tensor, y: Tensor) -> list[Step]:
+    ndim = max(tensor_arg(x, "kron").ndim, tensor_arg(y, "kron", "other").ndim)
     shapes = [(1,) * (ndim - t.ndim) + t.shape for t in (x, y)]
-    wide = take_shape(x, tuple(s for n in shapes[0] for s in (n, 1)))
-    tall = take_shape(y, tuple(s for n in shapes[1] for s in (1, n)))
-    return take_shape(wide * tall, tuple(a * b for a, b in zip(*shapes)))  # type: ignore[operator]
+    wide, tall = [tuple([s for n in shape for s in ((n, 1) if shape is shapes[0] else (1, n))])
+                  for shape in shapes]
+    return [(_blocks, 2, {"wide": wide, "tall": tall, "shape": tuple([a * b for a, b in zip(*shapes)])})]
 
 
 @public(method=True, out=True)
@@ -282,5 +306,4 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     >>> fw.kron(fw.tensor([1, 10]), fw.tensor([1, 2]))
     tensor([ 1,  2, 10, 20])
     """
-    ndim = max(tensor_arg(input, "kron").ndim, tensor_arg(other, "kron", "other").ndim)
-    return _kron(input, other, ndim)
+    return _kron(input, other)

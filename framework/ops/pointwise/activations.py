@@ -32,9 +32,10 @@ def _record(name: str, expr: str, vjp: str, settings: str = "", result: str = "f
 
 def _apply(op: Elementwise, x: Tensor, inplace: bool = False, name: str = "", **settings: Any) -> Tensor:
     tensor_arg(x, name or op.name, "input")
-    for setting, value in settings.items():
+    for value in settings.values():
         if isinstance(value, Tensor):
-            settings[setting] = number_arg(value, name or op.name, setting)
+            settings = {s: number_arg(v, name or op.name, s) for s, v in settings.items()}
+            break
     if not inplace:
         return op.run(x, **settings)
     call, method = (op, (x,), settings), f"{name or op.name}_"
@@ -74,11 +75,15 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
     >>> fw.nn.functional.hardtanh(fw.tensor([-3.0, 0.5, 3.0]))
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    min_val, max_val = number_arg(min_val, "hardtanh", "min_val"), number_arg(max_val, "hardtanh", "max_val")
+    if type(min_val) is not float or type(max_val) is not float:
+        min_val = number_arg(min_val, "hardtanh", "min_val")
+        max_val = number_arg(max_val, "hardtanh", "max_val")
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val={min_val} is above max_val={max_val}; swap them")
     if tensor_arg(input, "hardtanh", "input")._array.dtype.kind in "iu":
         min_val, max_val = int(min_val), int(max_val)
+    if not inplace:
+        return _hardtanh.run(input, low=min_val, high=max_val)
     return _apply(_hardtanh, input, inplace, low=min_val, high=max_val)
 
 
@@ -123,6 +128,9 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _apply(_elu, input, inplace, "celu", alpha=alpha, scale=1.0, rate=1.0 / alpha)
 
 
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
 @public("nn.functional")
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """``scale * elu(input, alpha)`` with the constants of self-normalising nets (arXiv:1706.02515).
@@ -130,8 +138,9 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> fw.nn.functional.selu(fw.tensor([-1.0, 2.0]))
     tensor([-1.1113,  2.1014])
     """
-    return _apply(_elu, input, inplace, "selu", alpha=1.6732632423543772848170429916717,
-                  scale=1.0507009873554804934193349852946, rate=1.0)
+    if not inplace:
+        return _elu.run(tensor_arg(input, "selu", "input"), alpha=_SELU_ALPHA, scale=_SELU_SCALE, rate=1.0)
+    return _apply(_elu, input, inplace, "selu", alpha=_SELU_ALPHA, scale=_SELU_SCALE, rate=1.0)
 
 
 _leaky = _record("leaky_relu", "where(x > 0, x, slope * x)", "where(x > 0, g, slope * g)", "slope",

@@ -1,11 +1,12 @@
 """Elements chosen by a mask or held within limits: where, masked_fill, clamp, nan_to_num."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ...backends import array_module, on_device
-from ...dtypes import FLOATING, finfo, iinfo
+from ...dtypes import FLOATING, DType, finfo, iinfo
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ...tensor import wrap as as_tensor
@@ -130,6 +131,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     >>> fw.clamp(fw.tensor([-2.0, 0.5, 2.0]), -1.0, 1.0)
     tensor([-1.0000,  0.5000,  1.0000])
     """
+    if type(min) is float is type(max) and tensor_arg(input, "clamp")._array.dtype.kind in FLOATING:
+        return _clamp_both.run(input, low=min, high=max)
     tensor_arg(input, "clamp")
     if min is None and max is None:
         raise ValueError("clamp: at least one of min and max is needed")
@@ -172,6 +175,8 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
     >>> fw.clamp_min(fw.tensor([-1.0, 1.0]), 0.0)
     tensor([0., 1.])
     """
+    if type(min) is float and isinstance(input, Tensor) and input._array.dtype.kind in FLOATING:
+        return clamp_min_op.run(input, low=min)
     return clamp(input, min=min)
 
 
@@ -182,6 +187,8 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
     >>> fw.clamp_max(fw.tensor([-1.0, 1.0]), 0.0)
     tensor([-1.,  0.])
     """
+    if type(max) is float and isinstance(input, Tensor) and input._array.dtype.kind in FLOATING:
+        return _clamp_high.run(input, high=max)
     return clamp(input, max=max)
 
 
@@ -194,7 +201,18 @@ _nan_to_limits = Elementwise(
     settings="nan high low", jvp="symmetric", masks=True, vjp={"x": "where(isfinite(x), g, 0.0)"})
 
 
-@public(method=True, inplace=True, out=True, op=_nan_to_num)
+def _nan_call(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Call | None:
+    if not isinstance(input, Tensor) or input._array.dtype.kind not in FLOATING:
+        return None
+    least, most = _limits(input.dtype)
+    nan = _replacement(nan, 0.0, "nan")
+    if posinf is neginf is None:
+        return _nan_to_limits, (input,), {"nan": nan, "high": most, "low": least}
+    return _nan_to_num, (input,), {"nan": nan, "high": _replacement(posinf, most, "posinf"),
+                                   "low": _replacement(neginf, least, "neginf")}
+
+
+@public(method=True, inplace=True, out=True, op=_nan_to_num, call=_nan_call)
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
                neginf: float | None = None) -> Tensor:
     """nan, inf and -inf replaced: by 0 and the dtype's largest and smallest number unless given.
@@ -204,22 +222,26 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
     >>> fw.nan_to_num(fw.tensor([float("nan"), 1.0]))
     tensor([0., 1.])
     """
-    if tensor_arg(input, "nan_to_num")._array.dtype.kind not in FLOATING:
-        if not input.is_complex():
-            return input.clone()  # type: ignore[attr-defined]
-        parts = as_real_op.run(input)
-        return as_complex_op.run(nan_to_num(parts, nan, posinf, neginf))
-    info = finfo(input.dtype)
-    if posinf is neginf is None:
-        return _nan_to_limits.run(input, nan=_replacement(nan, 0.0, "nan"), high=info.max, low=info.min)
-    return _nan_to_num.run(input, nan=_replacement(nan, 0.0, "nan"),
-                           high=_replacement(posinf, info.max, "posinf"),
-                           low=_replacement(neginf, info.min, "neginf"))
+    call = _nan_call(tensor_arg(input, "nan_to_num"), nan, posinf, neginf)
+    if call is not None:
+        return run_call(call)
+    if not input.is_complex():
+        return input.clone()  # type: ignore[attr-defined]
+    parts = as_real_op.run(input)
+    return as_complex_op.run(nan_to_num(parts, nan, posinf, neginf))
+
+
+@cache
+def _limits(dtype: DType) -> tuple[float, float]:
+    info = finfo(dtype)
+    return info.min, info.max
 
 
 def _replacement(value: Any, default: float, name: str) -> float:
     if value is None:
         return default
+    if type(value) is float:
+        return value
     if isinstance(value, Tensor) and not value.ndim:
         value = value.item()
     if not isinstance(value, (int, float, np.floating, np.integer)):

@@ -14,6 +14,7 @@ from ...dtypes import float32, float64
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..language.elementwise import Elementwise, elementwise
+from ..record.aliases import view_maker
 from ..record.args import tensor_arg
 from ..record.batched import by_element
 from ..record.op import Meta, Op
@@ -200,7 +201,7 @@ def _join_infer(real: Meta, imag: Meta) -> Meta:
 
 
 join_op = Op("complex", "real imag", batch=by_element, kernel=_join_kernel, infer=_join_infer, jvp="linear",
-             loose_from=NEVER,
+             loose_from=NEVER, native="join_parts",
              vjp={"real": lambda g, real_shape: sum_to(real_op(g), size=real_shape),
                   "imag": lambda g, imag_shape: sum_to(imag_op(g), size=imag_shape)})
 
@@ -235,6 +236,9 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     return join_op.run(abs * cos(angle), abs * sin(angle))  # type: ignore[operator]
 
 
+_parts, _pairs = view_maker("parts"), view_maker("pairs")
+
+
 @public(op=as_real_op)
 def view_as_real(input: Tensor) -> Tensor:
     """Real and imaginary parts as a last dimension of size 2, over the same memory: (*) -> (*, 2).
@@ -242,7 +246,8 @@ def view_as_real(input: Tensor) -> Tensor:
     >>> fw.view_as_real(fw.tensor([1 + 2j]))
     tensor([[1., 2.]])
     """
-    return as_real_op.run(_complex_arg(input, "view_as_real"))
+    out = _parts(input, as_real_op)
+    return as_real_op.run(_complex_arg(input, "view_as_real")) if out is NotImplemented else out
 
 
 @public(op=as_complex_op, autocast="float32")
@@ -255,6 +260,9 @@ def view_as_complex(input: Tensor) -> Tensor:
     >>> fw.view_as_complex(fw.tensor([[1.0, 2.0]]))
     tensor([1.+2.j])
     """
+    out = _pairs(input, as_complex_op)
+    if out is not NotImplemented:
+        return out
     x = tensor_arg(input, "view_as_complex")
     if x.dtype not in (float32, float64):
         raise DTypeError(f"view_as_complex: argument 'input' must be float32 or float64, got {x.dtype}")

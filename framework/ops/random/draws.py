@@ -12,7 +12,7 @@ from ...backends import backend_of, device_flags, move
 from ...device import CPU, Device
 from ...dtypes import as_dtype, promote_types
 from ...errors import ShapeError
-from ...random import Generator, drawn, generator_of, normal_array, uniform_array
+from ...random import Generator, drawn, drawn_at_once, generator_of, normal_array, uniform_array
 from ...tensor import Tensor, made
 from ..language.program import native_kernel
 from ..record.args import floating, real_arg, tensor_arg
@@ -65,6 +65,11 @@ def _normals(xp: Any, mean: Any, std: Any, *, shape: tuple[int, ...], kind: Any,
              generator: Generator | None) -> Any:
     if target.type == "meta":
         return normal_array(shape, kind, target)
+    if generator is None and target is CPU and kind.char in "fd" and _is_deviation(std, kind) \
+            and (type(mean) in (int, float) or type(mean) is np.ndarray and mean.dtype is kind):
+        drawn = drawn_at_once("philox_normal", shape, kind.char == "d")
+        if drawn is not None:
+            return _spread.on_host(drawn, std, mean)
     m, s = (move(v, target) if hasattr(v, "dtype") else v for v in (mean, std))
     if not hasattr(s, "dtype") or not device_flags.check_reals(
             s, 0.0, np.inf, "normal: std must not be negative, got {real}"):
@@ -76,12 +81,21 @@ def _normals(xp: Any, mean: Any, std: Any, *, shape: tuple[int, ...], kind: Any,
     return placed(_spread(draw, s, m), kind, target)
 
 
+def _is_deviation(std: Any, kind: np.dtype) -> bool:
+    """Whether it is known to be one: a number, or numbers of this dtype, none of them negative or nan."""
+    if type(std) is np.ndarray:
+        return std.dtype is kind and _fits(std, 0.0, np.inf)
+    return type(std) in (int, float) and std >= 0
+
+
 _spread = Formula("draw * s + m", "draw, s, m", rounded=True)
 normal_op = Op("normal", "mean std", kernel=_normals, device=partial(_normals, None),
                infer=lambda mean, std, *, shape, kind, **_: Meta(shape, as_dtype(kind)))
 
 
 def _broadcast(shapes: list) -> tuple[int, ...]:
+    if shapes[0] == shapes[-1]:
+        return tuple(shapes[0])
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -106,6 +120,9 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
 
 
 def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
+    if generator is None and type(x) is np.ndarray and not state.batches \
+            and (out := _tossed_at_once(x, p)) is not None:
+        return out
     target = backend_of(x).device_of(x)
     chance = p
     if isinstance(p, np.ndarray):
@@ -124,6 +141,18 @@ def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
 
 
 _below = Formula("draw < chance", "draw, chance", rounded=True)
+_tossed = Formula("where(draw < chance, 1.0, 0.0)", "draw, chance", rounded=True)
+
+
+def _tossed_at_once(x: np.ndarray, p: Any) -> Any:
+    """The usual call's coins, in the dtype of ``x``, of good chances; None for others."""
+    alike = type(p) is np.ndarray and p.dtype is x.dtype and p.shape == x.shape and _fits(p, 0.0, 1.0)
+    if x.dtype.char not in "fd" or not x.size or not (alike or type(p) is float and 0 <= p <= 1):
+        return None
+    draw = drawn_at_once("philox_uniform", x.shape, alike and x.dtype.char == "d")
+    if draw is None:
+        return None
+    return _tossed.on_host(draw, p, out=draw) if draw.dtype is x.dtype else None
 
 
 def _check_chances(chance: np.ndarray, op: str) -> None:
@@ -167,6 +196,10 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
 
 
 def _picks(xp: Any, x: Any, *, num_samples: int, replacement: bool, generator: Generator | None) -> Any:
+    if generator is None and type(x) is np.ndarray:
+        at_once = drawn_at_once("philox_picks", x, num_samples, replacement or num_samples == 1)
+        if at_once is not None:
+            return at_once
     target = backend_of(x).device_of(x)
     weights = np.atleast_2d(move(x, CPU)).astype(np.float64)
     _check_weights(weights, num_samples, replacement)

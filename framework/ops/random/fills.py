@@ -8,10 +8,18 @@ from typing import Any
 import numpy as np
 
 from ...backends import on_device
+from ...backends.native import converted
 from ...dtypes import FLOATING, DType, finfo, float32
 from ...errors import DTypeError, ShapeError
 from ...quiet import quiet
-from ...random import Generator, drawn_at_once, integers_array, normal_array, uniform_array
+from ...random import (
+    Generator,
+    drawn_at_once,
+    integers_array,
+    integers_at_once,
+    normal_array,
+    uniform_array,
+)
 from ...tensor import Tensor, bump, wrap
 from ..pointwise.complex_numbers import view_as_real
 from ..record.args import floating, number_arg, tensor_arg
@@ -32,8 +40,11 @@ def _fill(x: Tensor, name: str, draw: Callable[[], Any]) -> Tensor:
     if type(x._array) is not np.ndarray and x.device.type == "meta":  # there is nowhere to put numbers
         bump(x, name)
         return x
-    with on_device(x._array):
+    if type(x._array) is np.ndarray:
         array = draw()
+    else:
+        with on_device(x._array):
+            array = draw()
     if _put_into(x, array, name) is x:
         return x
     if quiet.run is None or x._node is not None or x._more is not None or type(x._array) is not np.ndarray:
@@ -67,12 +78,10 @@ def _filled_at_once(x: Any, name: str, function: str, low: float, factor: float,
     drawn = drawn_at_once(function, array.shape, array.dtype.char == "d")
     if drawn is None:
         return False
-    if factor != 1:
-        drawn *= factor
-    if low != 0:
-        drawn += low
     if high != math.inf:
-        np.minimum(drawn, _last_before(array.dtype.type, high, low), out=drawn)
+        _between.on_host(drawn, factor, low, float(_last_before(array.dtype.type, high, low)), out=drawn)
+    elif factor != 1 or low != 0:
+        _spread.on_host(drawn, float(factor), float(low), out=drawn)
     return _put_into(x, drawn, name) is x or write(x, wrap(drawn), name) is x
 
 
@@ -194,8 +203,14 @@ def random_(input: Tensor, low: Any = None, high: Any = None, *, generator: Gene
     elif high is None:
         low, high = (0, low) if "from" not in bounds else (low, _exact_integers(kind))
     low, high = _range(0 if low is None else low, high, kind, "random_")
-    return _fill(input, "random_", lambda: integers_array(low, high, input.shape, kind.numpy, input.device,
-                                                          generator))
+
+    def draw() -> Any:
+        if generator is None and type(input._array) is np.ndarray:
+            array = integers_at_once(low, high, input._array.shape)
+            if array is not None:
+                return array if array.dtype is kind.numpy else converted(array, kind.numpy)
+        return integers_array(low, high, input.shape, kind.numpy, input.device, generator)
+    return _fill(input, "random_", draw)
 
 
 @cache

@@ -20,12 +20,12 @@ class Formula:
     def __init__(self, text: str, names: str, rounded: bool = False) -> None:
         self.text, self.names = text, names
         each, plain = tuple(names.split(", ")), array_function(text, names, np)
-        self._host = native_kernel(text, each, plain) if rounded else plain
+        self.on_host = native_kernel(text, each, plain) if rounded else plain
         self._device = DeviceKernel(text, each, by_float32(self._by_cupy, lambda: self._by_cupy))
 
     def __call__(self, first: Any, *rest: Any) -> Any:
         if not device_code.is_device_array(first):
-            return self._host(first, *rest)
+            return self.on_host(first, *rest)
         with on_device(first):
             return self._device(first, *rest)
 

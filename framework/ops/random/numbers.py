@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...backends import on_device
+from ...backends.native import converted
 from ...device import Device, as_device
 from ...dtypes import DType, as_dtype, float32, get_default_dtype, int64
 from ...errors import DTypeError, ShapeError
@@ -201,6 +202,18 @@ def _like(x: Tensor, dtype: Any, device: Any, op: str) -> dict:
     return {"dtype": x.dtype if dtype is None else dtype, "device": x.device if device is None else device}
 
 
+def _like_at_once(function: str, maker: Maker, x: Any, given: tuple) -> Tensor | None:
+    """A tensor of the usual call: in rows on the CPU, nothing but the other tensor said."""
+    array = x._array if type(x) is Tensor and given == _NOTHING else None
+    if type(array) is not np.ndarray or array.dtype.char not in "fd" or not array.flags.c_contiguous:
+        return None
+    drawn = drawn_at_once(function, array.shape, array.dtype.char == "d")
+    return None if drawn is None else made(maker, drawn)
+
+
+_NOTHING = (None, None, None, False, None)
+
+
 @public()
 def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
               requires_grad: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:
@@ -209,6 +222,10 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: Any =
     >>> fw.rand_like(fw.ones(2, 3)).shape
     (2, 3)
     """
+    given = generator, dtype, device, requires_grad, memory_format
+    at_once = _like_at_once("philox_uniform", RAND, input, given)
+    if at_once is not None:
+        return at_once
     settings = _like(input, dtype, device, "rand_like")
     return made_like(lambda shape: rand(shape, generator=generator, **settings), input, memory_format,
                      requires_grad, "rand_like")
@@ -222,6 +239,10 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: Any 
     >>> fw.randn_like(fw.ones(2, 3)).shape
     (2, 3)
     """
+    given = generator, dtype, device, requires_grad, memory_format
+    at_once = _like_at_once("philox_normal", RANDN, input, given)
+    if at_once is not None:
+        return at_once
     settings = _like(input, dtype, device, "randn_like")
     return made_like(lambda shape: randn(shape, generator=generator, **settings), input, memory_format,
                      requires_grad, "randn_like")
@@ -236,7 +257,15 @@ def randint_like(input: Tensor, low: int = 0, high: Any = None, *, generator: Ge
     >>> fw.randint_like(fw.ones(2), 5, 6)
     tensor([5., 5.])
     """
-    settings = _like(input, dtype, device, "randint_like")
     low, high = (0, low) if high is None else (low, high)
+    if type(input) is Tensor and (generator, dtype, device, requires_grad, memory_format) == _NOTHING \
+            and type(low) is type(high) is int and type(input._array) is np.ndarray \
+            and input._array.flags.c_contiguous:
+        low, high = _range(low, high, input.dtype, "randint_like")
+        array = integers_at_once(low, high, input._array.shape)
+        if array is not None:
+            kind = input._array.dtype
+            return made(RANDINT, array if array.dtype is kind else converted(array, kind))
+    settings = _like(input, dtype, device, "randint_like")
     return made_like(lambda shape: randint(low, high, shape, generator=generator, **settings), input,
                      memory_format, requires_grad, "randint_like")

@@ -120,6 +120,10 @@ def in_float32(kernel: Callable, /, *arrays: Any, **settings: Any) -> Any:
     return out
 
 
+if hasattr(_native.module, "short_in_float32"):
+    in_float32 = _native.module.short_in_float32(in_float32)
+
+
 def rounded_or(name: str | None, kernel: Callable) -> Callable | None:
     """The native function ``name`` for bfloat16, with the kernel in float32 behind it; None without one."""
     native: Any = None if name is None else getattr(_native.module, name, None)

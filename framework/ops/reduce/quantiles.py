@@ -15,6 +15,7 @@ from ..record.args import floating, one_dim, real_arg, tensor_arg
 from ..record.batched import along, innermost
 from ..record.op import Op
 from ..record.public import public
+from ..shape.view import take_shape
 from . import cuda
 from .along import kept_shape
 from .extremes import chosen_infer, chosen_vjp, need_elements
@@ -107,6 +108,19 @@ def nanquantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = F
     return _quantile(input, q, dim, keepdim, interpolation, "nanquantile", True)
 
 
+def _nanmedian_kernel(xp: Any, x: Any, *, dim: int, keepdim: bool) -> tuple:
+    order = x.argsort(axis=dim, kind="stable")
+    middle = xp.maximum((x == x).sum(axis=dim, keepdims=True) - 1, 0) // 2
+    indices = xp.take_along_axis(order, middle, dim)
+    found = xp.take_along_axis(x, indices, dim), indices
+    return found if keepdim else tuple([a.squeeze(dim) for a in found])
+
+
+nanmedian_op = Op("nanmedian", "x", batch=along("dim"), masks=True, kernel=_nanmedian_kernel,
+                  native="nanmedian", infer=chosen_infer("nanmedian"), outputs="values indices",
+                  differentiable=1, vjp={"x": chosen_vjp})
+
+
 @public(method=True, out=True)
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle one of the elements that are not nan, of two middle ones the lower.
@@ -120,6 +134,9 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
         return median(input) if dim is None else return_types.nanmedian(*median(input, dim, keepdim))
     if dim is None and device_code.is_device_array(input._array) and input.numel():
         return nanmedian(input.reshape(-1), 0)[0]  # type: ignore[attr-defined]
+    own = type(input._array) is np.ndarray
+    if dim is None and own and input._node is None and input._array.size:
+        return nanmedian_op.run(take_shape(input, (input.numel(),)), dim=0, keepdim=False)[0]  # type: ignore
     if dim is None:
         kept = input[~input.isnan()]  # type: ignore[attr-defined, index]
         return median(kept) if kept.numel() else median(input)
@@ -127,6 +144,8 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     need_elements(input, (at,) if input.ndim else (), "nanmedian")
     if not input.ndim:
         return return_types.nanmedian(*median(input, dim, keepdim))
+    if own:
+        return return_types.nanmedian(*nanmedian_op.run(input, dim=at, keepdim=bool(keepdim)))
     values, indices = sort(input, at)
     count = (~values.isnan()).sum(at, keepdim=True)
     k = ((count - 1) // 2).clamp(min=0)
@@ -154,8 +173,8 @@ def _mode_kernel(xp: Any, x: Any, *, dim: int, keepdim: bool) -> tuple:
     return values.reshape(shape), indices.astype("int64").reshape(shape)
 
 
-mode_op = Op("mode", "x", batch=along("dim"), masks=True, kernel=_mode_kernel, infer=chosen_infer("mode"),
-             device=cuda.mode,
+mode_op = Op("mode", "x", batch=along("dim"), masks=True, kernel=_mode_kernel, native="mode",
+             infer=chosen_infer("mode"), device=cuda.mode,
              outputs="values indices",
              differentiable=1, vjp={"x": chosen_vjp})
 

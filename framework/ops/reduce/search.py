@@ -62,6 +62,8 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
     >>> fw.searchsorted(fw.tensor([1, 3, 5]), 3, right=True)
     tensor(2)
     """
+    if side is sorter is None and not out_int32 and _are_usual(sorted_sequence, input):
+        return searchsorted_op.run(sorted_sequence, input, right=bool(right))
     a = real_arg(sorted_sequence, "searchsorted", "sorted_sequence").detach()
     x = _as_keys(input, a, "searchsorted")
     if side not in (None, "left", "right") or (side == "left" and right):
@@ -77,6 +79,14 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
                          f"{list(x.shape)}; it must be a vector or agree in all but the last dimension")
     result = searchsorted_op.run(a, x, right=right or side == "right")
     return cast.run(result, dtype=dtypes.int32) if out_int32 else result
+
+
+def _are_usual(sequence: Any, keys: Any) -> bool:
+    """Whether there is nothing to check: a vector and numbers of one real dtype."""
+    if type(sequence) is not Tensor or type(keys) is not Tensor:
+        return False
+    a, x = sequence._array, keys._array
+    return a.ndim == 1 and a.dtype is x.dtype and a.dtype.kind in "fiu"
 
 
 def _as_keys(input: Any, like: Tensor, op: str) -> Tensor:
@@ -96,6 +106,8 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False,
     >>> fw.bucketize(fw.tensor([0.5, 1.0, 2.5]), fw.tensor([1.0, 2.0]))
     tensor([0, 0, 2])
     """
+    if not out_int32 and _are_usual(boundaries, input):
+        return searchsorted_op.run(boundaries, input, right=bool(right))
     if tensor_arg(boundaries, "bucketize", "boundaries").ndim != 1:
         raise ShapeError(f"bucketize: boundaries must be a vector, got shape {list(boundaries.shape)}")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)

@@ -1,6 +1,7 @@
 """Sums, means and products over dimensions; truth and counts; log-sum-exp. (Moments: ``moments.py``.)"""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from ...backends import array_module
 from ...tensor import Tensor
 from ..convert.cast import cast
 from ..language.elementwise import Elementwise
+from ..language.expression import array_function
+from ..language.program import folding, native_kernel
 from ..pointwise.arithmetic import gate
 from ..pointwise.choose import where_op
 from ..pointwise.elementary import exp
@@ -130,6 +133,35 @@ def _ignored_nan(x: Tensor) -> Tensor:
     return _without_nan.run(x) if x.dtype.category >= dtypes.FLOAT else x
 
 
+def _is_plain(x: Any) -> bool:
+    """Whether a record without a derivative takes its sum: real numbers of the host, in no graph."""
+    return isinstance(x, Tensor) and x._node is None and type(x._array) is np.ndarray \
+        and x._array.dtype.char in "fd"
+
+
+def _numbers_folded(text: str) -> Callable:
+    """``fold(name, dims, keepdim, correction, x)`` of an expression, see ``program.folding``."""
+    return folding(native_kernel(text, ("x",), array_function(text, "x", np)))
+
+
+_what_is, _how_many = _numbers_folded("where(x != x, 0.0, x)"), _numbers_folded("where(x != x, 0.0, 1.0)")
+
+
+def _nansum_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
+    total = _what_is("sum", dims, keepdim, 0, x)
+    return wide_sum(xp.where(x != x, x.dtype.type(0), x), dims, keepdim) if total is NotImplemented else total
+
+
+def _nanmean_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
+    count = _how_many("sum", dims, keepdim, 0, x)
+    count = (x == x).sum(axis=dims, keepdims=keepdim) if count is NotImplemented else count
+    return in_dtype(_nansum_kernel(xp, x, dims=dims, keepdim=keepdim) / count, x.dtype)
+
+
+nansum_op, nanmean_op = [Op(name, "x", kernel=kernel, batch=along("dims"), infer=reduced)
+                         for name, kernel in (("nansum", _nansum_kernel), ("nanmean", _nanmean_kernel))]
+
+
 @public(method=True, out=True)
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over ``dim`` of what is not nan.
@@ -137,6 +169,8 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
     >>> fw.nansum(fw.tensor([1.0, float("nan"), 3.0]))
     tensor(4.)
     """
+    if dtype is None and _is_plain(input):
+        return nansum_op.run(input, dims=many_dims(dim, input._array.ndim, "nansum"), keepdim=bool(keepdim))
     return sum(_ignored_nan(tensor_arg(input, "nansum")), dim, keepdim, dtype=dtype)
 
 
@@ -150,6 +184,8 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     tensor(2.)
     """
     floating(tensor_arg(input, "nanmean"), "nanmean")
+    if dtype is None and _is_plain(input):
+        return nanmean_op.run(input, dims=many_dims(dim, input._array.ndim, "nanmean"), keepdim=bool(keepdim))
     total = nansum(input, dim, keepdim, dtype=dtype)
     return total / sum(input == input, dim, keepdim)  # type: ignore[operator]
 

@@ -6,10 +6,12 @@ from typing import Any
 from ...dtypes import FLOAT, int64
 from ...errors import ShapeError
 from ...tensor import Tensor
+from ..convert.cast import cast
 from ..record.aliases import view_maker
 from ..record.args import size_args, tensor_arg
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
+from ..record.planned import Step, planned
 from ..record.public import public
 
 _expanded = view_maker("expanded")
@@ -125,9 +127,13 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     >>> fw.ones(2, 3).sum_to_size(1, 3)
     tensor([[2., 2., 2.]])
     """
+    return _summed_to(tensor_arg(input, "sum_to_size"), *size)
+
+
+@planned
+def _summed_to(x: Tensor, *size: Any) -> list[Step]:
     wanted = size_args(size, "sum_to_size")
-    tensor_arg(input, "sum_to_size")
-    _sum_to_infer(Meta(input.shape, input.dtype), size=wanted)
-    if input.dtype.category < FLOAT and wanted != input.shape:
-        input = input.to(int64)  # type: ignore[attr-defined]
-    return sum_to.run(input, size=wanted)
+    _sum_to_infer(Meta(x.shape, x.dtype), size=wanted)
+    whole = x.dtype.category < FLOAT and wanted != x.shape
+    before: list[Step] = [(cast.run, 1, {"dtype": int64})] if whole else []
+    return [*before, (sum_to.run, 1, {"size": wanted})]

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...backends import backend_for, move
 from ...device import as_device
-from ...dtypes import INTEGER, as_dtype, int64
+from ...dtypes import INEXACT, INTEGER, as_dtype, int64
 from ...errors import DTypeError, ShapeError
 from ...seam import Maker
 from ...tensor import Tensor, made
@@ -55,7 +55,7 @@ diagonal_op = Op("diagonal", "x", onnx="diagonal(x, offset, dims)",
                  batch=along("dims"),
                  vjp={"x": lambda g, x_shape, offset, dims: put_diagonal(
                      g, shape=x_shape, offset=offset, dims=dims)})
-put_diagonal = Op("put_diagonal", "x", kernel=_put_diagonal_kernel, jvp="linear",
+put_diagonal = Op("put_diagonal", "x", kernel=_put_diagonal_kernel, jvp="linear", native="put_diagonal",
                   batch=batch_put_diagonal,
                   infer=lambda x, *, shape, offset, dims: Meta(shape, x.dtype),
                   vjp={"x": lambda g, offset, dims: diagonal_op(g, offset=offset, dims=dims)})
@@ -136,8 +136,11 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     if a == b or ndim < 2:
         raise ShapeError(f"diag_embed: dim1={dim1} and dim2={dim2} must be two dimensions, and the tensor "
                          f"needs one at least")
-    size = input.shape[-1] + abs(offset)
-    shape = list(input.shape[:-1])
+    own = input._array.shape
+    size = own[-1] + abs(offset)
+    if a == b - 1 == len(own) - 1:
+        return put_diagonal.run(input, shape=(*own[:-1], size, size), offset=int(offset), dims=(a, b))
+    shape = list(own[:-1])
     for d in sorted((a, b)):
         shape.insert(d, size)
     return put_diagonal.run(input, shape=tuple(shape), offset=int(offset), dims=(a, b))
@@ -169,7 +172,8 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     tensor([[1, 0],
             [0, 2]])
     """
-    return diag_embed(take_shape(tensor_arg(input, "diagflat"), (input.numel(),)), offset)
+    flat = tensor_arg(input, "diagflat")
+    return diag_embed(flat if flat._array.ndim == 1 else take_shape(flat, (flat.numel(),)), offset)
 
 
 @public(method=True, autocast="float32")
@@ -179,9 +183,9 @@ def trace(input: Tensor) -> Tensor:
     >>> fw.trace(fw.tensor([[1.0, 2.0], [3.0, 4.0]]))
     tensor(5.)
     """
-    if tensor_arg(input, "trace").ndim != 2:
+    if tensor_arg(input, "trace")._array.ndim != 2:
         raise ShapeError(f"trace: wanted a matrix, got shape {list(input.shape)}")
-    if input.dtype.category <= INTEGER and input.dtype is not int64:
+    if input._array.dtype.kind not in INEXACT and input.dtype is not int64:
         input = cast.run(input, dtype=int64)
     return diagonal(input).sum()  # type: ignore[attr-defined]
 

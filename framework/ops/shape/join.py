@@ -127,6 +127,12 @@ def _alike(tensors: Any) -> Any:
     return tensors if first is not None and first.ndim else None
 
 
+def _are_equal(tensors: Any) -> bool:
+    """Whether all have one shape."""
+    shapes = [x._array.shape for x in tensors]
+    return shapes.count(shapes[0]) == len(shapes)
+
+
 @public(alias="concat concatenate", op=cat_op, deferred=True)
 def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after another along ``dim``; all other dimensions must agree.
@@ -183,6 +189,8 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     >>> fw.hstack([fw.tensor([1, 2]), fw.tensor([3])])
     tensor([1, 2, 3])
     """
+    if out is None and (found := _alike(tensors)) is not None:
+        return cat_op.run(*found, dim=0 if found[0]._array.ndim == 1 else 1)
     xs = [x if x.ndim else atleast_1d(x) for x in _list_of(tensors, "hstack")]
     return cat(xs, 0 if xs[0].ndim == 1 else 1, out=out)
 
@@ -195,6 +203,11 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
+    if out is None and (found := _alike(tensors)) is not None:
+        if found[0]._array.ndim > 1:
+            return cat_op.run(*found, dim=0)
+        if _are_equal(found):
+            return stack_op.run(*found, dim=0)
     rows = [x if x.ndim > 1 else take_shape(x, (1, x.numel())) for x in _list_of(tensors, "vstack")]
     return cat(rows, 0, out=out)
 
@@ -207,6 +220,11 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[[1, 3],
              [2, 4]]])
     """
+    if out is None and (found := _alike(tensors)) is not None:
+        if found[0]._array.ndim > 2:
+            return cat_op.run(*found, dim=2)
+        if found[0]._array.ndim == 2 and _are_equal(found):
+            return stack_op.run(*found, dim=2)
     deep = [x if x.ndim > 2 else take_shape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.numel(), 1))
             for x in _list_of(tensors, "dstack")]
     return cat(deep, 2, out=out)
@@ -220,6 +238,11 @@ def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
+    if out is None and (found := _alike(tensors)) is not None:
+        if found[0]._array.ndim > 1:
+            return cat_op.run(*found, dim=1)
+        if _are_equal(found):
+            return stack_op.run(*found, dim=1)
     columns = [x if x.ndim > 1 else take_shape(x, (x.numel(), 1))
                for x in _list_of(tensors, "column_stack")]
     return cat(columns, 1, out=out)

@@ -105,6 +105,9 @@ def _cut(x: Tensor, dim: int, keys: Any, join: Any = cat_op) -> tuple[Tensor, ..
 
 def _pieces(x: Tensor, dim: int, bounds: list[int]) -> tuple[Tensor, ...]:
     """The slices between consecutive bounds."""
+    out = _pieces_of(x, dim, [b - a for a, b in zip(bounds, bounds[1:])], slice_op)
+    if out is not NotImplemented:
+        return out
     keys = [slice(a, b) for a, b in zip(bounds, bounds[1:])]
     whole = bounds[0] == 0 and bounds[-1] == x.shape[dim] and sorted(bounds) == bounds
     return _cut(x, dim, keys) if whole else tuple([slice_along(x, dim, key) for key in keys])
@@ -138,7 +141,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     >>> fw.split(fw.arange(5), [1, 4])
     (tensor([0]), tensor([1, 2, 3, 4]))
     """
-    if type(split_size_or_sections) is int and split_size_or_sections > 0:
+    if type(split_size_or_sections) is not int or split_size_or_sections > 0:
         out = _pieces_of(tensor, dim, split_size_or_sections, slice_op)
         if out is not NotImplemented:
             return out
@@ -168,6 +171,9 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     >>> fw.split_with_sizes(fw.arange(3), [1, 2])
     (tensor([0]), tensor([1, 2]))
     """
+    out = NotImplemented if type(split_sizes) is int else _pieces_of(input, dim, split_sizes, slice_op)
+    if out is not NotImplemented:
+        return out
     return _by_sizes(input, split_sizes, _dim_of(input, dim, "split_with_sizes"), "split_with_sizes")
 
 
@@ -196,7 +202,8 @@ def _sections(x: Tensor, sections: Any, dim: int, op: str) -> tuple[Tensor, ...]
     if isinstance(sections, Tensor):
         sections = sections.tolist()
     if isinstance(sections, (tuple, list)):
-        cuts = [slice(None, int(i)).indices(length)[1] for i in sections]
+        cuts = [i if type(i) is int and 0 <= i <= length else slice(None, int(i)).indices(length)[1]
+                for i in sections]
         return _pieces(x, dim, [0, *cuts, length])
     if sections <= 0:
         raise ValueError(f"{op}: the number of sections must be positive, got {sections}")

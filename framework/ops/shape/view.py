@@ -426,6 +426,9 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     >>> fw.unflatten(fw.ones(2, 12), 1, (3, -1)).shape
     (2, 3, 4)
     """
-    at = one_dim(dim, tensor_arg(input, "unflatten").ndim, "unflatten")
+    at = one_dim(dim, tensor_arg(input, "unflatten")._array.ndim, "unflatten")
+    own = input._array.shape
+    if type(sizes) is tuple and own and math.prod(sizes) == own[at] > 0 and min(sizes) > 0:
+        return take_shape(input, own[:at] + sizes + own[at + 1:])
     inner = full_shape((input.shape[at],), size_args((sizes,), "unflatten", "sizes"), "unflatten")
     return take_shape(input, input.shape[:at] + inner + input.shape[at + 1:])

@@ -58,6 +58,7 @@ def wide(compute: Callable, native: str | None = None) -> Callable:
             out = quick(x, *more, **settings)
             return plain(x, *more, **settings) if out is NotImplemented else out
         return asked
+    maker.native = native  # type: ignore[attr-defined]
     return maker
 
 
@@ -75,6 +76,7 @@ def of_two(maker: Callable, native: str) -> Callable:
                 out = quick(*map(np.ascontiguousarray, np.broadcast_arrays(x, y)))
             return plain(x, y) if out is NotImplemented else out
         return asked
+    made.native = native  # type: ignore[attr-defined]
     return made
 
 

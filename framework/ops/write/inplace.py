@@ -173,7 +173,7 @@ def _write_part(xp: Any, out: Any, chain: tuple, value: Any) -> Any:
     part = _follow(out, chain)
     if part.size == 0:
         return out
-    if xp.may_share_memory(part, out) and (xp is not np or part.flags.writeable):
+    if (part.base is out or xp.may_share_memory(part, out)) and (xp is not np or part.flags.writeable):
         part[...] = value
     else:  # the chain was a view in the base's memory layout only, or has elements twice
         places = _places(xp, out.shape, chain)

@@ -30,6 +30,43 @@ nb::object lu_factor(Array A, bool pivot) {
     return A.is<float>() ? factored<float>(A, pivot) : factored<double>(A, pivot);
 }
 
+template <class T> nb::object taken_apart(const Array& packed, const Array& order) {
+    const int last = packed.ndim() - 1;
+    const int64_t m = packed.shape(last - 1), n = packed.shape(last), k = std::min(m, n), count = packed.size() / (m * n);
+    std::vector<npy_intp> shape(packed.shape(), packed.shape() + last + 1);
+    auto made = [&](int64_t rows, int64_t columns) {
+        shape[size_t(last - 1)] = rows, shape[size_t(last)] = columns;
+        return new_array(last + 1, shape.data(), packed.type());
+    };
+    NewArray L = made(m, k), U = made(k, n), P = made(m, m);
+    nb::object lower = give(L), upper = give(U), exchanges = give(P);
+    const InRows rows(packed), orders(order);
+    {
+        Release release(packed.size() * 8);
+        lu_parts(rows.data<T>(), orders.data<int64_t>(), count, m, n, P.data<T>(), L.data<T>(), U.data<T>());
+    }
+    return nb::make_tuple(lower, upper, exchanges);
+}
+
+// L, U and P of what `lu_factor` gives.
+nb::object lu_parts_of(Array packed, Array order) {
+    if (!matrices(packed) || !order.is<int64_t>() || order.ndim() != packed.ndim() - 1 ||
+        !std::equal(order.shape(), order.shape() + order.ndim(), packed.shape()))
+        return not_implemented();
+    return packed.is<float>() ? taken_apart<float>(packed, order) : taken_apart<double>(packed, order);
+}
+
+nb::object lu_zero_pivot(Array packed) {
+    if (!matrices(packed)) return not_implemented();
+    const int last = packed.ndim() - 1;
+    const int64_t m = packed.shape(last - 1), n = packed.shape(last), count = packed.size() / (m * n);
+    NewArray out = new_array(last - 1, packed.shape(), NPY_INT32);
+    const InRows rows(packed);
+    if (packed.is<float>()) zero_pivots(rows.data<float>(), count, m, n, out.data<int32_t>());
+    else zero_pivots(rows.data<double>(), count, m, n, out.data<int32_t>());
+    return give(out);
+}
+
 template <class T> nb::object solved(const Array& A, const Array& B, bool upper, bool unit) {
     const int64_t n = A.shape(A.ndim() - 1), k = B.shape(B.ndim() - 1), count = A.size() / (n * n);
     InRows rows(A), right(B);
@@ -56,6 +93,8 @@ nb::object solve_triangular(Array A, Array B, bool upper, bool unit) {
 
 FW_BIND(m) {
     m.def("lu_factor", &lu_factor, nb::arg("A"), nb::arg("pivot"));
+    m.def("lu_parts", &lu_parts_of, nb::arg("packed"), nb::arg("order"));
+    m.def("lu_zero_pivot", &lu_zero_pivot, nb::arg("LU"));
     m.def("solve_triangular", &solve_triangular, nb::arg("A"), nb::arg("B"), nb::arg("upper"), nb::arg("unit"));
 }
 

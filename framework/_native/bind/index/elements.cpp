@@ -25,6 +25,38 @@ nb::object gather_op(Array x, Array index, int64_t dim) {
     return good ? result : not_implemented();
 }
 
+// Whether `index` is made of positions below `size`.
+bool all_below(const Array& index, int64_t size) {
+    if (!index.is<int64_t>() || !index.contiguous() || !index.size()) return false;
+    int64_t smallest, largest;
+    range_of(index.data<int64_t>(), index.size(), smallest, largest);
+    return smallest >= 0 && largest < size;
+}
+
+// A dimension of x that was given as a number of Python's, counted from 0; -1 for anything else.
+int dimension_of(const Array& x, nb::handle dim) {
+    if (!x.usable() || !PyLong_CheckExact(dim.ptr())) return -1;
+    int overflow = 0;
+    const int64_t given = PyLong_AsLongLongAndOverflow(dim.ptr(), &overflow), at = given < 0 ? given + x.ndim() : given;
+    return overflow || at < 0 || at >= x.ndim() ? -1 : int(at);
+}
+
+// The dimension of x along which all positions of `index` lie in it, and in whose others index is no larger; -1 where that is
+// not so, or not known.
+int places_fit(Array x, Array index, nb::handle dim) {
+    const int at = dimension_of(x, dim);
+    if (at < 0 || !index.usable() || index.ndim() != x.ndim()) return -1;
+    for (int d = 0; d < x.ndim(); ++d)
+        if (d != at && index.shape(d) > x.shape(d)) return -1;
+    return all_below(index, x.shape(at)) ? at : -1;
+}
+
+// The same for an index of one dimension.
+int line_fits(Array x, Array index, nb::handle dim) {
+    const int at = dimension_of(x, dim);
+    return at >= 0 && index.usable() && index.ndim() == 1 && all_below(index, x.shape(at)) ? at : -1;
+}
+
 // -- scatter --------------------------------------------------------------------------------------
 
 // The strides of values in the index's shape: an array's, or all 0 for one number.
@@ -77,6 +109,10 @@ nb::object combined(Combine how, const Array& x, nb::handle src, const Array& in
     return scattered(x, src, index, dim, [=](const Elements& p, const char* from, char* to) {
         return scatter(how, type, p, from, to);
     });
+}
+
+nb::object scatter_add(Array x, nb::handle src, Array index, int64_t dim) {
+    return combined(Combine::sum, x, src, index, dim);
 }
 
 nb::object scatter_multiply(Array x, nb::handle src, Array index, int64_t dim) {
@@ -212,6 +248,9 @@ FW_BIND(m) {
     m.def("gather", &gather_op, nb::arg("x"), nb::arg("index"), nb::arg("dim"));
     m.def("ungather", &ungather, nb::arg("x"), nb::arg("index"), nb::arg("dim"), nb::arg("shape"));
     m.def("scatter", &scatter_op, nb::arg("x"), nb::arg("src").none(), nb::arg("index"), nb::arg("dim"));
+    m.def("places_fit", &places_fit, nb::arg("x"), nb::arg("index"), nb::arg("dim"));
+    m.def("line_fits", &line_fits, nb::arg("x"), nb::arg("index"), nb::arg("dim"));
+    m.def("scatter_add", &scatter_add, nb::arg("x"), nb::arg("src"), nb::arg("index"), nb::arg("dim"));
     m.def("scatter_multiply", &scatter_multiply, nb::arg("x"), nb::arg("src").none(), nb::arg("index"),
           nb::arg("dim"));
     m.def("scatter_extreme", &scatter_extreme, nb::arg("x"), nb::arg("src").none(), nb::arg("index"),

@@ -300,6 +300,39 @@ nb::object pad(Array x, nb::handle pads, nb::handle value) {
     return result;
 }
 
+// Zeros of a shape with the last dimension of x on a diagonal of two of its dimensions.
+nb::object put_diagonal(Array x, nb::handle shape, int64_t offset, nb::handle dims) {
+    const Ints whole(shape), two(dims);
+    const int bytes = item_bytes(x);
+    if (!bytes || !whole.is_shape() || !two.good || two.n != 2 || !x.ndim() || !x.size() || whole.n != x.ndim() + 1)
+        return not_implemented();
+    const int64_t row = two[0] < 0 ? two[0] + whole.n : two[0], column = two[1] < 0 ? two[1] + whole.n : two[1];
+    if (row < 0 || row >= whole.n || column < 0 || column >= whole.n || row == column) return not_implemented();
+    const int64_t rows = whole[row], columns = whole[column];
+    if (offset <= -rows || offset >= columns) return not_implemented();
+    const int64_t length = offset < 0 ? std::min(rows + offset, columns) : std::min(rows, columns - offset);
+    if (length != x.shape(x.ndim() - 1)) return not_implemented();
+    npy_intp sizes[NPY_MAXDIMS];
+    std::copy(whole.at, whole.at + whole.n, sizes);
+    if (!countable(sizes, whole.n)) return not_implemented();
+    NewArray out = new_array(whole.n, sizes, x.type());
+    Block b;
+    int from = 0;
+    for (int d = 0; d < whole.n; ++d) {
+        if (d == row || d == column) continue;
+        if (x.shape(from) != whole[d]) return not_implemented();
+        b.add(x.shape(from), x.stride(from), out.stride(d));
+        ++from;
+    }
+    nb::object result = give(out);
+    b.add(length, x.stride(from), out.stride(int(row)) + out.stride(int(column)));
+    Release release(out.size() * bytes);
+    fill_bytes(out.data<char>(), out.size() * bytes, 0);
+    copy_block(b, bytes, x.data<char>(),
+               out.data<char>() + (offset < 0 ? -offset * out.stride(int(row)) : offset * out.stride(int(column))));
+    return result;
+}
+
 // A copy of x in one shape, with its dimensions in another order, in a third shape.
 nb::object rearranged(Array x, nb::handle as, nb::handle order, nb::handle to) {
     const Ints shape(as), dims(order), out(to);
@@ -334,6 +367,7 @@ FW_BIND(m) {
     m.def("tile", &tile, nb::arg("x"), nb::arg("reps"));
     m.def("tril", [](Array x, int64_t k) { return triangle(x, k, true); }, nb::arg("x"), nb::arg("k"));
     m.def("triu", [](Array x, int64_t k) { return triangle(x, k, false); }, nb::arg("x"), nb::arg("k"));
+    m.def("put_diagonal", &put_diagonal, nb::arg("x"), nb::arg("shape"), nb::arg("offset"), nb::arg("dims"));
     m.def("pad", &pad, nb::arg("x"), nb::arg("pads"), nb::arg("value"));
 }
 

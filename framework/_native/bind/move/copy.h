@@ -59,4 +59,7 @@ nb::object in_shape(const Array& x, int ndim, const npy_intp* shape);
 // The element that `array[...] = value` would write, for a number; false if it is not one, or does not fit.
 bool element(nb::handle value, const Array& array, Pair& bits);
 
+// Elements of x, of which there are some, as numbers of another type; not_implemented() for types that are no numbers.
+nb::object converted(Array x, PyArray_Descr* wanted);
+
 }  // namespace fw::moving

@@ -25,7 +25,12 @@ nb::object cast(Array x, nb::handle dtype) {
     if (!x.usable() || !x.size()) return not_implemented();
     nb::object descr = PyArray_DescrCheck(dtype.ptr()) ? nb::borrow(dtype) : nb::getattr(dtype, "numpy", nb::none());
     if (!PyArray_DescrCheck(descr.ptr())) return not_implemented();
-    auto* wanted = reinterpret_cast<PyArray_Descr*>(descr.ptr());
+    return converted(x, reinterpret_cast<PyArray_Descr*>(descr.ptr()));
+}
+
+}  // namespace
+
+nb::object converted(Array x, PyArray_Descr* wanted) {
     const int type = wanted->type_num;
     NumberKind given_kind, wanted_kind;
     if (!kind_of(PyArray_DESCR(x.p), given_kind) || !kind_of(wanted, wanted_kind)) return not_implemented();
@@ -40,8 +45,6 @@ nb::object cast(Array x, nb::handle dtype) {
     convert_block(convert, block, bytes, x.data<char>(), out.data<char>());
     return result;
 }
-
-}  // namespace
 
 FW_BIND(m) { m.def("cast", &cast, nb::arg("x"), nb::arg("dtype")); }
 

@@ -100,9 +100,22 @@ nb::object stack(nb::args xs, int64_t dim) {
     return joined(parts, first.ndim() + 1, shape, int(dim), true);
 }
 
+// Complex numbers of their parts, which are arrays of one shape and type.
+nb::object join_parts(Array real, Array imag) {
+    if (!real.is_float() || !imag.usable() || imag.type() != real.type() || !real.same_shape(imag)) return not_implemented();
+    const InRows first(real), second(imag);
+    NewArray out = new_array(real.ndim(), real.shape(), real.is<float>() ? NPY_CFLOAT : NPY_CDOUBLE);
+    nb::object result = give(out);
+    Release release(out.size() * 8);
+    if (real.is<float>()) join_pairs(first.data<float>(), second.data<float>(), out.data<float>(), out.size());
+    else join_pairs(first.data<double>(), second.data<double>(), out.data<double>(), out.size());
+    return result;
+}
+
 }  // namespace
 
 FW_BIND(m) {
+    m.def("join_parts", &join_parts, nb::arg("real"), nb::arg("imag"));
     m.def("cat", &cat, nb::arg("xs"), nb::kw_only(), nb::arg("dim"));
     m.def("stack", &stack, nb::arg("xs"), nb::kw_only(), nb::arg("dim"));
 }

@@ -6,16 +6,36 @@
 namespace fw::special {
 namespace {
 
-nb::object of_one(const Function& f, const Array& x, int order) {
+void compute(const Function& f, const Array& rows, int order, const Array& out, Writes into) {
+    Release release(rows.size() * (rows.is<float>() && f.quick(order) ? 16 : 64), into);
+    if (rows.is<float>()) f.floats(rows.data<float>(), rows.size(), out.data<float>(), order);
+    else f.doubles(rows.data<double>(), rows.size(), out.data<double>(), order);
+}
+
+// Whether a result may be written over `to`: it is x, or shares no memory with it.
+bool takes_result(const Array& to, const Array& x) {
+    if (!to.usable() || to.type() != x.type() || !to.same_shape(x) || !to.contiguous() || !to.writeable()) return false;
+    const char *a = to.data<char>(), *b = x.data<char>();
+    const int64_t bytes = x.size() * PyArray_ITEMSIZE(x.p);
+    return x.contiguous() && (a == b || a + bytes <= b || b + bytes <= a);
+}
+
+// `out`: the array that the result is written into, or None.
+nb::object of_one(const Function& f, const Array& x, int order, nb::handle out) {
     if (!x.is_float() || !f.takes(order)) return not_implemented();
     const InRows rows(x);
-    NewArray out = like(x);
-    {
-        Release release(x.size() * (x.is<float>() && f.quick(order) ? 16 : 64));
-        if (x.is<float>()) f.floats(rows.data<float>(), x.size(), out.data<float>(), order);
-        else f.doubles(rows.data<double>(), x.size(), out.data<double>(), order);
+    if (!out.is_none()) {
+        PyObject* given = out.ptr();
+        Array to;
+        if (PyArray_CheckExact(given) && PyArray_ISBEHAVED_RO(reinterpret_cast<PyArrayObject*>(given)))
+            to.p = reinterpret_cast<PyArrayObject*>(given);
+        if (!takes_result(to, x)) return not_implemented();
+        compute(f, rows.a, order, to, Writes::memory);
+        return nb::borrow(given);
     }
-    return give(out);
+    NewArray made = like(x);
+    compute(f, rows.a, order, made, Writes::results);
+    return give(made);
 }
 
 template <class T, class F> nb::object each_pair(const Array& x, const Array& y, F f) {
@@ -39,11 +59,14 @@ template <class F> nb::object over_pair(const Array& x, const Array& y, F f) {
     return x.is<float>() ? each_pair<float>(a.a, b.a, f) : each_pair<double>(a.a, b.a, f);
 }
 
-template <bool upper> nb::object gammas(Array a, Array x) {
+// Of two arrays nothing is written into `out`.
+template <bool upper> nb::object gammas(Array a, Array x, nb::handle out) {
+    if (!out.is_none()) return not_implemented();
     return over_pair(a, x, [](const auto& pairs) { incomplete_gamma(pairs, upper); });
 }
 
-nb::object zetas(Array x, Array q) {
+nb::object zetas(Array x, Array q, nb::handle out) {
+    if (!out.is_none()) return not_implemented();
     return over_pair(x, q, [](const auto& pairs) { hurwitz_zeta(pairs); });
 }
 
@@ -62,10 +85,12 @@ nb::object polynomial(Array x, Array given, const std::string& family, int order
 
 FW_BIND(m) {
     for (const Function& f : functions())
-        m.def(f.name, [f](Array x, int n) { return of_one(f, x, n); }, nb::arg("x"), nb::arg("n") = 0);
-    m.def("special_gammainc", &gammas<false>);
-    m.def("special_gammaincc", &gammas<true>);
-    m.def("special_zeta", &zetas);
+        m.def(f.name, [f](Array x, int n, nb::handle out) { return of_one(f, x, n, out); }, nb::arg("x"), nb::arg("n") = 0,
+              nb::arg("out") = nb::none());
+    const nb::arg x("x"), y("y");
+    m.def("special_gammainc", &gammas<false>, x, y, nb::arg("out") = nb::none());
+    m.def("special_gammaincc", &gammas<true>, x, y, nb::arg("out") = nb::none());
+    m.def("special_zeta", &zetas, x, y, nb::arg("out") = nb::none());
     m.def("polynomial", &polynomial, nb::arg("x"), nb::arg("n"), nb::arg("family"), nb::arg("order"));
 }
 

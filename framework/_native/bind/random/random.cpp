@@ -62,6 +62,33 @@ nb::object philox_integers(Array state, std::vector<npy_intp> shape, int64_t low
     });
 }
 
+template <class T> nb::object picked(State& state, const Array& weights, const T* w, int64_t k, bool again) {
+    const int last = weights.ndim() - 1;
+    const int64_t n = weights.shape(last), rows = n ? weights.size() / n : 0;
+    if (!rows || k < 1 || k > n + (again ? INT32_MAX : 0) || !random::can_pick(w, rows, n, k, again)) return not_implemented();
+    npy_intp shape[2] = {weights.shape(0), weights.shape(0)}, of_draws[2] = {npy_intp(rows), npy_intp(again ? k : n)};
+    shape[last] = k;
+    if (!countable(of_draws, 2)) return not_implemented();
+    NewArray out = new_array(last + 1, shape, NPY_INT64), draws = new_array(2, of_draws, NPY_DOUBLE);
+    nb::object result = give(out), held = give(draws);
+    {
+        Release release(weights.size() * 16);
+        random::draw_uniform<double>(state.words, draws.data<double>(), draws.size());
+        random::pick(w, rows, n, draws.data<double>(), out.data<int64_t>(), k, again);
+    }
+    state.store();
+    return result;
+}
+
+// k positions of each row of weights, again: each as often as it comes.
+nb::object philox_picks(Array given, Array weights, int64_t k, bool again) {
+    State state(given);
+    if (!state.usable || !weights.is_float() || (weights.ndim() != 1 && weights.ndim() != 2)) return not_implemented();
+    const InRows rows(weights);
+    return weights.is<float>() ? picked(state, weights, rows.data<float>(), k, again)
+                               : picked(state, weights, rows.data<double>(), k, again);
+}
+
 nb::object dropout(Array x, double p, uint64_t key) {
     if (!x.is_float() || !(p >= 0 && p <= 1)) return not_implemented();
     InRows rows(x);
@@ -81,6 +108,7 @@ FW_BIND(m) {
     m.def("philox_uniform", &philox_uniform);
     m.def("philox_normal", &philox_normal);
     m.def("philox_integers", &philox_integers);
+    m.def("philox_picks", &philox_picks);
     m.def("dropout", &dropout, nb::arg("x"), nb::kw_only(), nb::arg("p"), nb::arg("key"));
 }
 

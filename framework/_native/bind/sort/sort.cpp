@@ -46,6 +46,20 @@ nb::object kthvalue(Array x, int dim, bool keepdim, int64_t k, bool nan_wins) {
     });
 }
 
+nb::object nanmedian(Array x, int dim, bool keepdim) {
+    if (!sortable(x, dim)) return not_implemented();
+    return found(x, dim, keepdim, [=](const View& from, void* values, int64_t* places) {
+        sort::nanmedian(from, dim, values, places);
+    });
+}
+
+nb::object mode(Array x, int dim, bool keepdim) {
+    if (!sortable(x, dim)) return not_implemented();
+    return found(x, dim, keepdim, [=](const View& from, void* values, int64_t* places) {
+        sort::mode(from, dim, values, places);
+    });
+}
+
 nb::object median(Array x) {
     if (!x.usable() || x.size() > sort::MOST) return not_implemented();
     const InRows rows(x);
@@ -79,6 +93,8 @@ FW_BIND(m) {
     m.def("sort", &sort_along, x, dim, nb::arg("descending"));
     m.def("topk", &topk, x, nb::arg("k"), dim, nb::arg("largest"));
     m.def("kthvalue", &kthvalue, x, dim, nb::arg("keepdim"), nb::arg("k"), nb::arg("nan_wins"));
+    m.def("nanmedian", &nanmedian, x, dim, nb::arg("keepdim"));
+    m.def("mode", &mode, x, dim, nb::arg("keepdim"));
     m.def("median", &median, x);
     m.def("searchsorted", &searchsorted, nb::arg("sorted_sequence"), nb::arg("input"), nb::arg("right"));
 }

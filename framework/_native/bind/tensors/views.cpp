@@ -175,10 +175,10 @@ nb::object settings_of(std::initializer_list<std::pair<PyObject*, nb::object>> g
     return made;
 }
 
-// The tensor over these elements of the memory of `s`, as a call of `op`.
-nb::object view(const Source& s, const Seen& seen, PyObject* op, nb::object settings) {
-    PyArray_Descr* descr = PyArray_DESCR(s.a);
-    Py_INCREF(descr);
+// The tensor over these elements of the memory of `s`, as a call of `op`; `type`: of what they are, if not of what s is.
+nb::object view(const Source& s, const Seen& seen, PyObject* op, nb::object settings, int type = -1) {
+    PyArray_Descr* descr = type < 0 ? PyArray_DESCR(s.a) : PyArray_DescrFromType(type);
+    if (type < 0) Py_INCREF(descr);
     const int flags = seen.writeable ? PyArray_FLAGS(s.a) & NPY_ARRAY_WRITEABLE : 0;
     nb::object array = taken(PyArray_NewFromDescr(&PyArray_Type, descr, seen.ndim, const_cast<npy_intp*>(seen.shape),
                                                   const_cast<npy_intp*>(seen.strides), PyArray_BYTES(s.a) + seen.offset,
@@ -488,7 +488,27 @@ nb::object cut_up(const Source& s, int at, npy_intp length, PyObject* op) {
     return made;
 }
 
-nb::object pieces(const Source& s, PyObject* const* args) { return cut_up(s, s.dim(args[1]), number(args[2]), args[3]); }
+// A tuple of pieces of these lengths, all of them above 0, which together are the dimension.
+nb::object cut_at(const Source& s, int at, PyObject* lengths, PyObject* op) {
+    npy_intp length[NPY_MAXDIMS], sum = 0;
+    int n;
+    if (PySequence_Fast_GET_SIZE(lengths) == 1) number(PySequence_Fast_GET_ITEM(lengths, 0));
+    const nb::object sizes = sizes_of(lengths, length, n);
+    if (s.recorded || !n) return declined();
+    for (int i = 0; i < n; ++i)
+        if (length[i] < 1 || __builtin_add_overflow(sum, length[i], &sum)) decline();
+    if (sum != s.size(at)) decline();
+    nb::object made = taken(PyTuple_New(n));
+    for (npy_intp i = 0, from = 0; i < n; from += length[i++])
+        PyTuple_SET_ITEM(made.ptr(), i, cut_along(s, at, range_of(from, from + length[i]), op).release().ptr());
+    return made;
+}
+
+nb::object pieces(const Source& s, PyObject* const* args) {
+    const int at = s.dim(args[1]);
+    if (PyList_CheckExact(args[2]) || PyTuple_CheckExact(args[2])) return cut_at(s, at, args[2], args[3]);
+    return cut_up(s, at, number(args[2]), args[3]);
+}
 
 // At most so many pieces of equal length.
 nb::object chunks(const Source& s, PyObject* const* args) {
@@ -496,6 +516,33 @@ nb::object chunks(const Source& s, PyObject* const* args) {
     const npy_intp count = number(args[2]);
     if (count < 1) return declined();
     return cut_up(s, at, (s.size(at) - 1) / count + 1, args[3]);
+}
+
+// -- complex numbers and their parts --------------------------------------------------------------
+
+int type_of_parts(const Source& s) {
+    const int type = PyArray_TYPE(s.a);
+    if (type != NPY_CFLOAT && type != NPY_CDOUBLE) decline();
+    return type == NPY_CFLOAT ? NPY_FLOAT : NPY_DOUBLE;
+}
+
+// Both parts of each number as a last dimension.
+nb::object parts(const Source& s, PyObject* const* args) {
+    const int type = type_of_parts(s);
+    Seen seen;
+    for (int d = 0; d < s.ndim(); ++d) seen.add(s.size(d), s.stride(d));
+    seen.add(2, PyArray_ITEMSIZE(s.a) / 2);
+    return view(s, seen, args[1], settings_of({}), type);
+}
+
+// Pairs of the last dimension as numbers.
+nb::object pairs(const Source& s, PyObject* const* args) {
+    const int type = PyArray_TYPE(s.a), last = s.ndim() - 1;
+    if ((type != NPY_FLOAT && type != NPY_DOUBLE) || last < 0 || s.size(last) != 2 || s.stride(last) != PyArray_ITEMSIZE(s.a))
+        decline();
+    Seen seen;
+    for (int d = 0; d < last; ++d) seen.add(s.size(d), s.stride(d));
+    return view(s, seen, args[1], settings_of({}), type == NPY_FLOAT ? NPY_CFLOAT : NPY_CDOUBLE);
 }
 
 template <nb::object (*F)(const Source&, PyObject* const*), int ARGS>
@@ -522,6 +569,7 @@ PyMethodDef methods[] = {FW_VIEW("view_shaped", take_shape, 3), FW_VIEW("view_un
                          FW_VIEW("view_narrowed", narrow, 5), FW_VIEW("view_pieces", pieces, 4),
                          FW_VIEW("view_chunks", chunks, 4), FW_VIEW("view_diagonal", diagonal, 5),
                          FW_VIEW("view_windows", unfold, 5), FW_VIEW("view_strided", strided, 5),
+                         FW_VIEW("view_parts", parts, 2), FW_VIEW("view_pairs", pairs, 2),
                          {nullptr, nullptr, 0, nullptr}};
 
 // What views are made of besides; until then every function declines, since there is no class of tensors.
