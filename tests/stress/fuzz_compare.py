@@ -193,6 +193,15 @@ def wrong_factors(A, LU):
     return f"L U is off by {off.max():.2g}" if off.max() > n * np.finfo(LU.dtype).eps * 4 else None
 
 
+def wrong_reflections(A, Q, R):
+    """Q R is A, and the columns of Q are orthonormal; of what is left by rounding any direction will do."""
+    slack = 32 * max(A.shape[-2:]) * np.finfo(Q.dtype).eps
+    A, Q, R = (x.astype(np.float64) for x in (A, Q, R))
+    off = np.abs(Q @ R - A).max() / max(np.abs(A).max(), 1e-30)
+    turned = np.abs(np.swapaxes(Q, -1, -2) @ Q - np.eye(Q.shape[-1])).max()
+    return f"Q R is off by {off:.2g}, Q.T Q by {turned:.2g}" if max(off, turned) > slack else None
+
+
 def wrong_solution(A, B, X):
     """A X is B: the rest is small beside the numbers that are added up."""
     if B.ndim != X.ndim or B.shape[-2:] != X.shape[-2:] or not np.isfinite(X).all():
@@ -234,6 +243,13 @@ def wrong_answer(name, args, kwargs, out):
         return NotImplemented
     if name == "lu_factor" and kwargs.get("pivot"):
         return wrong_pivots(A, *out[1:])
+    if name == "small_qr":
+        return wrong_reflections(A, *out)
+    if name == "geqrf":
+        from framework.ops.linalg.made_matrices import product_op
+
+        k = min(A.shape[-2:])
+        return wrong_reflections(A, product_op.plain(out[0][..., :k], out[1]), np.triu(out[0][..., :k, :]))
     if A.shape[-1] != A.shape[-2]:
         return NotImplemented
     if name == "lu_factor":

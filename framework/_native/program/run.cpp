@@ -144,7 +144,9 @@ template <class T> bool Run<T>::is_bare() const {
     const Fixed<T> fixed = compiled.fixed[0];
     if (is_number(step.a)) return false;
     if (!is_number(step.b)) return !is_number(step.c);
-    return fixed.run && fixed.third == is_number(step.c);
+    T second{}, third{};
+    number_at(step.b, second), number_at(step.c, third);  // nan is left to instructions of arrays
+    return fixed.run && fixed.third == is_number(step.c) && second == second && third == third;
 }
 
 // Where the operand in a slot begins: an array, or a number, which `value` then holds.
