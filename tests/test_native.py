@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -481,6 +482,39 @@ def test_the_cache_is_bounded():
         fw.cpu.set_cache_limit(limit)
     with pytest.raises(ValueError):
         fw.cpu.set_cache_limit(-1)
+
+
+def test_buffers_of_all_sizes_hold_what_is_theirs():
+    """From sizes that NumPy keeps over those kept by size to large ones, freed in any order, by threads."""
+    sizes = [1, 255, 256, 257, 287, 288, 289, 511, 512, 513, 4095, 4096, 4097, 16383, 16384, 16385, 30000]
+
+    def work(seed):
+        rng, held = np.random.default_rng(seed), []
+        for i in range(1500):
+            n = int(rng.choice(sizes))
+            held.append((fw.full((n,), float(i)) * 2 + 1, 2.0 * i + 1))
+            if len(held) > 40 or rng.random() < 0.4:
+                x, value = held.pop(int(rng.integers(len(held))))
+                assert (x.numpy() == value).all(), (x.shape, value)
+            if i % 500 == 499:
+                fw.cpu.empty_cache()
+        for x, value in held:
+            assert (x.numpy() == value).all()
+        return True
+
+    before = fw.cpu.memory_allocated()
+    with ThreadPoolExecutor(3) as threads:
+        assert all(threads.map(work, range(3)))
+    assert fw.cpu.memory_allocated() == before
+
+
+def test_a_small_buffer_is_used_again_and_begins_a_line():
+    x = fw.ones(1000)
+    y = x + 1
+    at = y.data_ptr()
+    del y
+    z = x * 3
+    assert z.data_ptr() == at and at % 64 == 0
 
 
 @pytest.mark.parametrize(("old", "new"), [(10, 1000), (10, 1 << 20), (1 << 20, 10), (1 << 20, 1 << 21)])

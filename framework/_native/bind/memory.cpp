@@ -27,7 +27,9 @@
 namespace fw {
 namespace {
 
-constexpr size_t LARGE = 64 << 10;      // below this the system keeps what is freed, and is quick
+constexpr size_t LARGE = 64 << 10;
+constexpr size_t MEDIUM = 1 << 10;      // below this NumPy keeps what is freed
+constexpr size_t SPARES = 8 << 20;      // of medium ones at most
 constexpr size_t HUGE_PAGE = 2 << 20;
 constexpr size_t PAGE = 4096;
 // Large buffers begin at different places of a page: where all begin at the same, a kernel that reads a little behind
@@ -44,6 +46,50 @@ std::multimap<size_t, void*> kept;           // by size; few entries, since size
 std::unordered_map<void*, size_t> live;      // large buffers in use
 PyDataMem_Handler* numpys = nullptr;
 PyObject* capsule = nullptr;
+
+// Freed buffers of medium size, which begin at whole lines of the caches; the last one freed of a size comes first. The system's
+// allocator searches for such sizes, which takes longer than small kernels do. There are eight from each power of two to the next.
+class Spares {
+  public:
+    static constexpr int KINDS = 6 * 8 + 1;
+
+    static int holding(size_t size) {  // the least kind of at least this size
+        const int log = log_of(size);
+        return (log - 10) * 8 + int((size - (size_t(1) << log) + (size_t(1) << (log - 3)) - 1) >> (log - 3));
+    }
+    static int within(size_t size) {  // the largest of at most this size
+        const int log = log_of(size);
+        return (log - 10) * 8 + int((size - (size_t(1) << log)) >> (log - 3));
+    }
+    static size_t bytes(int kind) { return (size_t(1) << (10 + kind / 8)) + (size_t(kind % 8) << (7 + kind / 8)); }
+
+    void* take(int kind) {
+        Spare* p = first[kind];
+        if (p) first[kind] = p->next, total -= bytes(kind);
+        return p;
+    }
+    bool keep(int kind, void* p, size_t limit) {
+        if (total + bytes(kind) > std::min(limit, SPARES)) return false;
+        first[kind] = new (p) Spare{first[kind]};
+        total += bytes(kind);
+        return true;
+    }
+    void drop() {
+        for (int kind = 0; kind < KINDS; ++kind)
+            while (void* p = take(kind)) free(p);
+    }
+
+  private:
+    struct Spare {
+        Spare* next;
+    };
+    static int log_of(size_t size) { return 63 - __builtin_clzll(size); }
+
+    Spare* first[KINDS] = {};
+    size_t total = 0;
+};
+
+Spares spares;
 
 // Sizes are rounded up, so that arrays of about one size share buffers: an eighth is lost at most.
 size_t rounded(size_t size) {
@@ -83,6 +129,7 @@ void drop_all() {
     for (auto& entry : kept) give_back(entry.second);
     kept.clear();
     counters.cached = 0;
+    spares.drop();
 }
 
 void* take(size_t size) {
@@ -137,7 +184,18 @@ bool put_back(void* p) {
 
 void* allocate(void*, size_t size) {
     if (size >= LARGE) return take(size);
-    void* p = numpys->allocator.malloc(numpys->allocator.ctx, size);
+    void* p = nullptr;
+    if (size >= MEDIUM) {
+        const int kind = Spares::holding(size);
+        {
+            std::lock_guard<std::mutex> held(lock);
+            p = spares.take(kind);
+            if (p) return count(size), p;
+        }
+        if (posix_memalign(&p, ALIGNED, Spares::bytes(kind)) != 0) return nullptr;
+    } else {
+        p = numpys->allocator.malloc(numpys->allocator.ctx, size);
+    }
     if (p) {
         std::lock_guard<std::mutex> held(lock);
         count(size);
@@ -148,8 +206,8 @@ void* allocate(void*, size_t size) {
 void* allocate_zeros(void*, size_t n, size_t each) {
     size_t size;
     if (__builtin_mul_overflow(n, each, &size)) return nullptr;
-    if (size >= LARGE) {
-        void* p = take(size);
+    if (size >= MEDIUM) {
+        void* p = allocate(nullptr, size);
         if (p) memset(p, 0, size);
         return p;
     }
@@ -166,10 +224,21 @@ void uncount(size_t size) {
     counters.allocated -= std::min(size, counters.allocated);
 }
 
-void release(void*, void* p, size_t size) {
-    if (!p || put_back(p)) return;
-    uncount(size);
+// A buffer that is not one of the large ones.
+void release_small(void* p, size_t size) {
+    const size_t usable = usable_size(p);
+    {
+        std::lock_guard<std::mutex> held(lock);
+        counters.allocated -= std::min(size, counters.allocated);
+        if (usable >= MEDIUM && usable < LARGE + PAGE &&
+            spares.keep(std::min(Spares::within(usable), Spares::KINDS - 1), p, counters.limit))
+            return;
+    }
     numpys->allocator.free(numpys->allocator.ctx, p, size);
+}
+
+void release(void*, void* p, size_t size) {
+    if (p && !put_back(p)) release_small(p, size);
 }
 
 size_t size_of_large(void* p) {  // 0: not one of ours
@@ -193,10 +262,7 @@ void* resize(void*, void* p, size_t size) {
     void* moved = allocate(nullptr, size);
     if (!moved) return nullptr;
     memcpy(moved, p, std::min(old, size));
-    if (!put_back(p)) {
-        uncount(old);
-        numpys->allocator.free(numpys->allocator.ctx, p, old);
-    }
+    if (!put_back(p)) release_small(p, old);
     return moved;
 }
 
@@ -337,7 +403,7 @@ FW_BIND(m) {
     m.def("set_cache_limit", [](size_t bytes) {
         std::lock_guard<std::mutex> held(lock);
         counters.limit = bytes;
-        if (counters.cached > bytes) drop_all();
+        if (counters.cached > bytes || bytes < SPARES) drop_all();
     });
 }
 
