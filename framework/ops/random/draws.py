@@ -147,12 +147,11 @@ _tossed = Formula("where(draw < chance, 1.0, 0.0)", "draw, chance", rounded=True
 def _tossed_at_once(x: np.ndarray, p: Any) -> Any:
     """The usual call's coins, in the dtype of ``x``, of good chances; None for others."""
     alike = type(p) is np.ndarray and p.dtype is x.dtype and p.shape == x.shape and _fits(p, 0.0, 1.0)
-    if x.dtype.char not in "fd" or not x.size or not (alike or type(p) is float and 0 <= p <= 1):
+    one = type(p) is float and 0 <= p <= 1 and x.dtype.char == "f"  # is compared with numbers of 32 bits
+    if x.dtype.char not in "fd" or not x.size or not (alike or one):
         return None
-    draw = drawn_at_once("philox_uniform", x.shape, alike and x.dtype.char == "d")
-    if draw is None:
-        return None
-    return _tossed.on_host(draw, p, out=draw) if draw.dtype is x.dtype else None
+    draw = drawn_at_once("philox_uniform", x.shape, x.dtype.char == "d")
+    return None if draw is None else _tossed.on_host(draw, p, out=draw)
 
 
 def _check_chances(chance: np.ndarray, op: str) -> None:

@@ -258,10 +258,9 @@ def randint_like(input: Tensor, low: int = 0, high: Any = None, *, generator: Ge
     tensor([5., 5.])
     """
     low, high = (0, low) if high is None else (low, high)
+    low, high = _range(low, high, input.dtype if dtype is None else as_dtype(dtype), "randint_like")
     if type(input) is Tensor and (generator, dtype, device, requires_grad, memory_format) == _NOTHING \
-            and type(low) is type(high) is int and type(input._array) is np.ndarray \
-            and input._array.flags.c_contiguous:
-        low, high = _range(low, high, input.dtype, "randint_like")
+            and type(input._array) is np.ndarray and input._array.flags.c_contiguous:
         array = integers_at_once(low, high, input._array.shape)
         if array is not None:
             kind = input._array.dtype

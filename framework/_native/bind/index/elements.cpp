@@ -79,7 +79,7 @@ struct ScatterSource {
     }
 };
 
-// x with `src` combined into it by f(plan, src, out).
+// x with `src` combined into it by f(plan, src, out), where out begins as x.
 template <class F> nb::object scattered(const Array& x, nb::handle src, const Array& index, int64_t dim, F&& f) {
     int bytes = item_bytes(x);
     if (!bytes || !index.usable() || !x.size()) return not_implemented();
@@ -111,8 +111,24 @@ nb::object combined(Combine how, const Array& x, nb::handle src, const Array& in
     });
 }
 
+// The sums beside zeros, and x at last: the order in which the plain formula and GPUs add.
 nb::object scatter_add(Array x, nb::handle src, Array index, int64_t dim) {
-    return combined(Combine::sum, x, src, index, dim);
+    const Type type = x.usable() ? view_of(x).type() : Type::other;
+    if (!by_number(type, [](auto) {})) return not_implemented();
+    const InRows first(x);
+    return scattered(x, src, index, dim, [&](const Elements& p, const char* from, char* to) {
+        fill_bytes(to, x.size() * bytes_of(type), 0);
+        const bool good = scatter(Combine::sum, type, p, from, to);
+        by_number(type, [&](auto number) {
+            using T = decltype(number);
+            T* sums = reinterpret_cast<T*>(to);
+            const T* own = first.a.data<T>();
+            parallel(x.size(), grain_of(sizeof(T)), [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) sums[i] = sum_of(own[i], sums[i]);
+            });
+        });
+        return good;
+    });
 }
 
 nb::object scatter_multiply(Array x, nb::handle src, Array index, int64_t dim) {
