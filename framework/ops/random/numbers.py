@@ -257,8 +257,9 @@ def randint_like(input: Tensor, low: int = 0, high: Any = None, *, generator: Ge
     >>> fw.randint_like(fw.ones(2), 5, 6)
     tensor([5., 5.])
     """
+    own = tensor_arg(input, "randint_like").dtype
     low, high = (0, low) if high is None else (low, high)
-    low, high = _range(low, high, input.dtype if dtype is None else as_dtype(dtype), "randint_like")
+    low, high = _range(low, high, own if dtype is None else as_dtype(dtype), "randint_like")
     if type(input) is Tensor and (generator, dtype, device, requires_grad, memory_format) == _NOTHING \
             and type(input._array) is np.ndarray and input._array.flags.c_contiguous:
         array = integers_at_once(low, high, input._array.shape)
