@@ -578,4 +578,6 @@ def test_convolutions_of_channels_last_stay_so(channels):
         found.append([y, *fw.autograd.grad(y.float().square().sum(), [images, kernels])])
     for a, b in zip(*found):
         assert [t.is_contiguous(memory_format=fw.channels_last) for t in (a, b)] == [False, True]
-        assert a.equal(b)
+        # each layout has kernels of its own, which add up in other orders before they round
+        a, b = a.detach().float().numpy(), b.detach().float().numpy()
+        np.testing.assert_allclose(a, b, rtol=2 ** -7, atol=2 ** -7 * np.abs(a).max())
