@@ -576,8 +576,11 @@ def test_convolutions_of_channels_last_stay_so(channels):
     for images, kernels in (plain, last):
         y = fw.nn.functional.conv2d(images, kernels, padding=1)
         found.append([y, *fw.autograd.grad(y.float().square().sum(), [images, kernels])])
-    for a, b in zip(*found):
+    for part, (a, b) in enumerate(zip(*found)):
         assert [t.is_contiguous(memory_format=fw.channels_last) for t in (a, b)] == [False, True]
-        # each layout has kernels of its own, which add up in other orders before they round
-        a, b = a.detach().float().numpy(), b.detach().float().numpy()
+        if (_native.isa, channels, part) != ("avx2", 32, 2):
+            assert a.equal(b)
+            continue
+        # there the gradient of the kernels goes by float32, and adds up in another order in each layout
+        a, b = a.float().numpy(), b.float().numpy()
         np.testing.assert_allclose(a, b, rtol=2 ** -7, atol=2 ** -7 * np.abs(a).max())

@@ -232,7 +232,7 @@ def test_minimal_filtering_loses_no_digits(x, rows):
                                          ((1, 96, 14, 14), 48)])
 def test_minimal_filtering_of_few_channels_loses_no_digits(x, rows):
     found, plain = next(errors(x, (rows, x[1], 3, 3), SQUARE, 0))  # gradients go another way
-    assert found < 1.5 * plain + 1e-7  # without fma plain sums in vectors of channels are a little closer
+    assert found < plain + 1e-7
 
 
 @pytest.mark.parametrize("rows", [16, 32])

@@ -230,7 +230,8 @@ void release_small(void* p, size_t size) {
     {
         std::lock_guard<std::mutex> held(lock);
         counters.allocated -= std::min(size, counters.allocated);
-        if (usable >= MEDIUM && usable < LARGE + PAGE &&
+        const bool aligned = reinterpret_cast<uintptr_t>(p) % ALIGNED == 0;  // not what NumPy made or resized
+        if (aligned && usable >= MEDIUM && usable < LARGE + PAGE &&
             spares.keep(std::min(Spares::within(usable), Spares::KINDS - 1), p, counters.limit))
             return;
     }

@@ -2,6 +2,7 @@
 // of some neighbouring pixels and two vectors of rows. A window is some stretches of numbers, one for each line of the kernel.
 #include "conv/conv_last.h"
 
+#include "base/vecmath_core.h"
 #include "conv/conv_depthwise.h"
 #include "conv/conv_frame.h"
 #include "conv/conv_last_tile.h"
@@ -318,7 +319,8 @@ void last_forward(const ConvShape& s, const float* x, const TapKernels& w, const
 
 bool turned_suits(const ConvShape& s) {
     constexpr int64_t some_channels = 12, many = 256, long_window = 128;
-    if (s.groups != 1 || !last_suits(s)) return false;
+    // one chain of sums for a pixel: without fma, where products are rounded too, it is further off than the product's tiles
+    if (!math::has_fma || s.groups != 1 || !last_suits(s)) return false;
     if (s.taps() == 1) return s.channels >= many;
     // else vectors along a line, which are quicker where they are full
     return s.channels >= some_channels || (s.k() >= long_window && s.axis[2].out % row_lanes != 0);

@@ -79,7 +79,7 @@ struct ScatterSource {
     }
 };
 
-// x with `src` combined into it by f(plan, src, out), where out begins as x.
+// f(plan, src, out): x with `src` combined into it.
 template <class F> nb::object scattered(const Array& x, nb::handle src, const Array& index, int64_t dim, F&& f) {
     int bytes = item_bytes(x);
     if (!bytes || !index.usable() || !x.size()) return not_implemented();
@@ -92,7 +92,6 @@ template <class F> nb::object scattered(const Array& x, nb::handle src, const Ar
     bool good = false;
     {
         Release release((x.size() + index.size()) * bytes);
-        copy_array(x, out.data<char>());
         good = f(p, source.data, out.data<char>());
     }
     return good ? result : not_implemented();
@@ -100,13 +99,15 @@ template <class F> nb::object scattered(const Array& x, nb::handle src, const Ar
 
 nb::object scatter_op(Array x, nb::handle src, Array index, int64_t dim) {
     return scattered(x, src, index, dim, [&](const Elements& p, const char* from, char* to) {
+        copy_array(x, to);
         return scatter(p, item_bytes(x), from, to);
     });
 }
 
 nb::object combined(Combine how, const Array& x, nb::handle src, const Array& index, int64_t dim) {
     const Type type = x.usable() ? view_of(x).type() : Type::other;
-    return scattered(x, src, index, dim, [=](const Elements& p, const char* from, char* to) {
+    return scattered(x, src, index, dim, [&](const Elements& p, const char* from, char* to) {
+        copy_array(x, to);
         return scatter(how, type, p, from, to);
     });
 }
