@@ -100,6 +100,7 @@ struct Layout {
             if (index[last] == 0 && n - done >= line) {  // whole lines, to the end of the dimension around
                 const int64_t lines = std::min(sizes[last - 1] - index[last - 1], (n - done) / line);
                 if (apart == 0) repeat_line<T>(to + done, p, lines, line, stride);
+                else if (stride == 0) spread_lines<T>(to + done, p, lines, line, apart);
                 else if (line == 2) copy_lines<T, 2>(to + done, p, lines, line, stride, apart);
                 else if (line == 3) copy_lines<T, 3>(to + done, p, lines, line, stride, apart);
                 else if (line == 4) copy_lines<T, 4>(to + done, p, lines, line, stride, apart);
@@ -127,6 +128,23 @@ struct Layout {
         for (int64_t made = line, all = lines * line; made < all; made *= 2)
             std::memcpy(to + made, to, size_t(std::min(made, all - made)) * sizeof(T));
     }
+
+    // Lines of one element each. What is stored of it may reach over the line's end, where the next lines are written then.
+    template <class T> static void spread_lines(T* to, const char* from, int64_t lines, int64_t line, int64_t apart) {
+        using Bits = Int<T>;
+        typedef Bits Some __attribute__((vector_size(64)));
+        for (; lines > 0; --lines, from += apart, to += line) {
+            Bits value;
+            std::memcpy(&value, from, sizeof value);
+            if (lines * line < MOST_STORED) {
+                for (int64_t i = 0; i < line; ++i) std::memcpy(to + i, &value, sizeof value);
+                continue;
+            }
+            const Some values = Some{} + value;
+            for (int64_t i = 0; i < line; i += 64 / int64_t(sizeof(T))) std::memcpy(to + i, &values, sizeof values);
+        }
+    }
+    static constexpr int64_t MOST_STORED = 64;  // elements that the stores of a short line reach over
 
     template <class T, int fixed>
     static void copy_lines(T* to, const char* from, int64_t lines, int64_t line, int64_t stride, int64_t apart) {

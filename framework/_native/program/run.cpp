@@ -65,12 +65,8 @@ const T* Run<T>::argument(const Operand& o, bool truth, T* buffer, bool& filled,
         return buffer;
     }
     if (truth) {
-        auto put = [&](const char* from, int64_t stride, int64_t count, int64_t offset) {
-            if (stride == 1) widen(from, buffer + offset, count);
-            else for (int64_t i = 0; i < count; ++i) widen(from + i * stride, buffer + offset + i, 1);
-        };
-        if (o.flat) put(o.data + at, 1, n, 0);
-        else layout.each_run(o, at, n, put);
+        char room[MOST_BLOCK];
+        widen(o.flat ? o.data + at : layout.template gather<char>(o, room, at, n), buffer, n);
         return buffer;
     }
     return layout.template gather<T>(o, buffer, at, n);

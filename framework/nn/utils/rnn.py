@@ -12,7 +12,7 @@ from ...creation import full
 from ...errors import DeviceError, DTypeError, ShapeError, kind_of
 from ...ops.convert.cast import from_array
 from ...ops.index.index import index_copy, index_select
-from ...ops.shape.join import cat, stack
+from ...ops.shape.join import cat
 from ...ops.shape.view import take_shape
 from ...tensor import Tensor, wrap
 
@@ -248,18 +248,23 @@ def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding
         raise ValueError(f"pad_sequence: padding_side={padding_side!r} must be 'left' or 'right'")
     if not rows:
         raise ValueError("pad_sequence: sequences is empty; wanted at least one tensor")
+    shapes = []
     for i, x in enumerate(rows):
         if not isinstance(x, Tensor):
             raise TypeError(f"pad_sequence: sequences[{i}] must be a Tensor, got {kind_of(x)}")
-        if x.ndim == 0 or x.shape[1:] != rows[0].shape[1:]:
-            raise ShapeError(f"pad_sequence: sequences[{i}] has shape {list(x.shape)}, sequences[0] "
-                             f"{list(rows[0].shape)}; they may differ in the first size only")
-    longest = max(len(x) for x in rows)
-    padded = []
-    for x in rows:
-        rest = full((longest - len(x), *x.shape[1:]), padding_value, dtype=x.dtype, device=x.device)
-        padded.append(cat([x, rest] if padding_side == "right" else [rest, x]))
-    return stack(padded, 0 if batch_first else 1)
+        shapes.append(shape := tuple(x.shape))
+        if not shape or shape[1:] != shapes[0][1:]:
+            raise ShapeError(f"pad_sequence: sequences[{i}] has shape {list(shape)}, sequences[0] "
+                             f"{list(shapes[0])}; they may differ in the first size only")
+    lengths, sizes = [shape[0] for shape in shapes], shapes[0][1:]
+    longest = max(lengths)
+    padding = full((longest, *sizes), padding_value, dtype=rows[0].dtype, device=rows[0].device)
+    rests = {length: padding[length:] for length in set(lengths)}
+    parts = []  # one join, of the tensors and of pieces of one padding
+    for x, length in zip(rows, lengths, strict=True):
+        parts += (x, rests[length]) if padding_side == "right" else (rests[length], x)
+    padded = cat(parts).view(len(rows), longest, *sizes)
+    return padded if batch_first else padded.transpose(0, 1).contiguous()
 
 
 __dir__ = _own(globals())
