@@ -33,6 +33,8 @@ def _each(name: str, inplace: bool) -> Callable:
         if name == "pow" and not isinstance(self, (list, tuple)):  # one base, a list of exponents
             return [exponent.new_tensor(self).pow(exponent) for exponent in args[0]]
         columns = [_parts(op, len(self), arg) for arg in args]
+        if not settings and not inplace and name not in ("addcmul", "addcdiv"):
+            return list(map(getattr(Tensor, method), self, *columns))
         named = {key: _parts(op, len(self), arg) for key, arg in settings.items()}
         made = []
         for i, x in enumerate(self):

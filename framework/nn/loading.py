@@ -133,7 +133,7 @@ def load_state_dict(module: Any, given: Mapping[str, Any], strict: bool, assign:
 def _judge(module: Any, state: dict, keys: IncompatibleKeys, errors: list[str], strict: bool,
            now: str) -> None:
     problems: list[str] = []
-    if strict:
+    if strict and (keys.missing_keys or keys.unexpected_keys):
         own = dict(_all(module))
         problems += [f"missing in the checkpoint: '{path}' (model: {_meta(own.get(path))})"
                      for path in keys.missing_keys]
@@ -239,7 +239,8 @@ def commit(plan: list) -> None:
     for step in tensors:
         value, target = step.value.detach(), step.target
         if not step.assign:
-            value = value.to(device=target.device, dtype=target.dtype)  # type: ignore[attr-defined]
+            if value.dtype is not target.dtype or value.device != target.device:
+                value = value.to(device=target.device, dtype=target.dtype)  # type: ignore[attr-defined]
         elif id(target) not in made:
             made[id(target)] = Parameter(value, target.requires_grad) if isinstance(target, Parameter) \
                 else value

@@ -12,7 +12,7 @@ struct Twister {
     uint32_t words[N];
 };
 
-constexpr int LANES = lanes<uint32_t>;  // places of a row whose seeds are found together
+constexpr int LANES = 32;  // places of a row whose seeds are found together
 
 // The seeds of LANES places of a row, and the states that they start.
 struct Seeds {

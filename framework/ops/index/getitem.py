@@ -65,14 +65,22 @@ def _plain(k: Any) -> bool:
     return kind is int or k is None or k is Ellipsis
 
 
+def _is_number(k: Any) -> bool:
+    """Whether an item is a tensor of one whole number without dimensions, which means what the number does."""
+    return isinstance(k, Tensor) and k._array.ndim == 0 and k._array.dtype.kind in "iu"
+
+
 def _basic(key: Any) -> tuple | None:
-    """The key as a tuple if all of it is basic: the quick road."""
-    if type(key) is not tuple:
-        return (key,) if _plain(key) else None
-    for k in key:
+    """The key as a tuple if all of it is basic, tensors of a number being numbers: the quick road."""
+    items = key if type(key) is tuple else (key,)
+    for k in items:
         if not _plain(k):
-            return None
-    return key if key.count(Ellipsis) < 2 else None
+            break
+    else:
+        return items if items.count(Ellipsis) < 2 else None
+    if not all(_plain(k) or _is_number(k) for k in items):
+        return None
+    return _basic(tuple([int(k.item()) if isinstance(k, Tensor) else k for k in items]))
 
 
 def _whether_deferred(input: Tensor, key: Any) -> str | None:

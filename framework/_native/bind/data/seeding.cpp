@@ -61,7 +61,7 @@ public:
             seed_numpy_(nb::int_(uint32_t(key)));
             clean_ = true;
         }
-        memcpy(installed_.words, numpy_->words, sizeof(Twister));
+        installed_ = &wanted;
         return nb::int_(key);
     }
 
@@ -87,10 +87,11 @@ public:
 private:
     bool untouched() const {
         return clean_ && numpy_ && numpy_->position == Twister::N &&
-               !memcmp(numpy_->words, installed_.words, sizeof(Twister));
+               installed_ && !memcmp(numpy_->words, installed_->words, sizeof(Twister));
     }
 
     void prepare(uint64_t row, uint64_t block) {
+        if (installed_) kept_ = *installed_, installed_ = &kept_;
         seeds_.find(row, block * LANES);
         row_ = row, block_ = block, known_ = true;
     }
@@ -101,7 +102,8 @@ private:
     bool known_ = false, clean_ = false;
     uint64_t row_ = 0, block_ = 0;
     Seeds seeds_;
-    Twister installed_;
+    const Twister* installed_ = nullptr;  // what NumPy's generator began with last
+    Twister kept_;                        // that, when its place among the seeds is needed
 };
 
 }  // namespace
