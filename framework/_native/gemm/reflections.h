@@ -6,7 +6,7 @@
 
 namespace fw::reflections {
 
-constexpr int64_t MOST_SIDE = 64;  // of what is factored; beyond that LAPACK, which works in blocks
+constexpr int64_t MOST_ROWS = 1024, MOST_COLUMNS = 64;  // of what is factored; beyond them LAPACK, which works in blocks
 
 // Of m x n matrices, in double precision whatever comes: R in the upper triangle of `packed`, and the reflections below it, of
 // which tau holds min(m, n).

@@ -9,7 +9,7 @@ namespace {
 
 bool matrices(const Array& a) { return a.is_float() && a.ndim() >= 2 && a.size(); }
 bool small(const Array& a) {
-    return matrices(a) && a.shape(a.ndim() - 2) <= MOST_SIDE && a.shape(a.ndim() - 1) <= MOST_SIDE;
+    return matrices(a) && a.shape(a.ndim() - 2) <= MOST_ROWS && a.shape(a.ndim() - 1) <= MOST_COLUMNS;
 }
 
 // Matrices m x n, `count` of them, and arrays of their batch with other last sizes.
@@ -55,6 +55,7 @@ nb::object geqrf(Array A) {
 // Q and R: "reduced" or "complete".
 nb::object small_qr(Array A, const std::string& mode) {
     if (!small(A) || (mode != "reduced" && mode != "complete")) return not_implemented();
+    if (mode == "complete" && A.shape(A.ndim() - 2) > MOST_COLUMNS) return not_implemented();
     return of_type(A, [&](auto t) -> nb::object {
         using T = decltype(t);
         const Matrices a(A);
