@@ -162,6 +162,80 @@ def test_large_copies_and_fills(dtype):
         same(x.zero_().copy_(given).real, source.to(dtype).real)
 
 
+# views of a matrix: with gaps in lines or between them, at even and odd places, backwards, short lines
+VIEWS = {
+    "odd": np.s_[:, 1::2], "even": np.s_[:, ::2], "rows": np.s_[:, 3:-2], "third": np.s_[1:, 2::3],
+    "three": np.s_[:, 4:7], "far": np.s_[:, 5::40], "column": np.s_[:, 7], "lines": np.s_[::2],
+    "backwards": np.s_[:, ::-1], "both": np.s_[::-3, ::-2],
+}
+BACKWARDS = {"backwards", "both"}  # views that only NumPy makes
+
+
+@pytest.mark.parametrize("shape", [(5, 41), (64, 99), (999, 131), (1, LARGE + 3)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "int32", "bool"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_writes_into_views_leave_the_rest(name, dtype, shape):
+    """Writes into a view, turned as well, give the functional form's numbers there and touch no others."""
+    key = VIEWS[name]
+    for turned in (False, True):
+        start = (fw.arange(shape[0] * shape[1]) % 13 - 5).reshape(shape).to(getattr(fw, dtype))
+        rest = np.ones(shape, bool)
+        rest[key] = False
+        x = start.clone()
+        if name in BACKWARDS:
+            if dtype == "bfloat16":
+                pytest.skip("NumPy has no such numbers")
+            view, part = (fw.from_numpy(t.numpy()[key]) for t in (x, start.clone()))
+        else:
+            view, part = x[key], start[key].clone()
+        view, part = (view.t(), part.t()) if turned and view.ndim == 2 else (view, part)
+        other = (part > 1).to(part.dtype).contiguous()
+        calls = {"copy_": lambda t: other, "fill_": lambda t: fw.ones_like(t)}
+        if dtype != "bool":
+            calls |= {"add_": lambda t: t + other, "mul_": lambda t: t * 3, "neg_": lambda t: -t,
+                      "clamp_": lambda t: t.clamp(-2, 4)}
+        if part.is_floating_point():
+            calls |= {"tanh_": lambda t: t.tanh(),
+                      "addcmul_": lambda t: t.addcmul(other, other, value=0.5)}
+        for method, expected in calls.items():
+            wanted = expected(part)
+            given = {"copy_": (other,), "fill_": (1,), "add_": (other,), "mul_": (3,),
+                     "clamp_": (-2, 4), "addcmul_": (other, other)}.get(method, ())
+            getattr(view, method)(*given, **({"value": 0.5} if method == "addcmul_" else {}))
+            same(view, wanted)
+            np.testing.assert_array_equal(x.float().numpy()[rest], start.float().numpy()[rest])
+            part = wanted.clone()
+
+
+def test_what_is_assigned_to_many_places():
+    """Numbers, arrays that broadcast, arrays of another dtype; onto itself nothing happens."""
+    array = np.arange(LARGE * 8.0, dtype="f4").reshape(-1, 64)
+    x = fw.from_numpy(array.copy())
+    row, column = np.arange(32, dtype="f4"), np.arange(len(array), dtype="f4")[:, None]
+    for key in (np.s_[:, 1::2], np.s_[:, :32], np.s_[..., 32:], np.s_[:, ::2]):
+        for value in (3, 2.5, row, column, row[None] + column, row.astype("f8"), row[::-1]):
+            x[key] = fw.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
+            array[key] = value
+            np.testing.assert_array_equal(x.numpy(), array)
+        x[key] += 1
+        array[key] += 1
+        np.testing.assert_array_equal(x.numpy(), array)
+    x[1:, :5] = x[:-1, :5]
+    array[1:, :5] = array[:-1, :5].copy()
+    np.testing.assert_array_equal(x.numpy(), array)
+
+
+def test_whole_numbers_and_numbers_in_place():
+    x = fw.arange(10)
+    memory = x.data_ptr()
+    assert x.add_(2).mul_(3).sub_(1).clamp_(6, 20).tolist() == [6, 8, 11, 14, 17, 20, 20, 20, 20, 20]
+    assert x[1::3].mul_(-1).tolist() == [-8, -17, -20] and x.data_ptr() == memory and x._version == 5
+    with pytest.raises(OverflowError):
+        x.add_(1 << 63)
+    with pytest.raises(ZeroDivisionError):
+        x.floor_divide_(0)
+
+
 def test_an_overlapping_copy():
     x = fw.arange(float(LARGE))
     x[1:].copy_(x[:-1])

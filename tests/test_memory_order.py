@@ -80,12 +80,17 @@ def test_what_the_native_copy_leaves_to_numpy():
     frozen, meeting = np.zeros((2, 3)), np.lib.stride_tricks.as_strided(np.zeros(4), (2, 3), (8, 8))
     frozen.flags.writeable = False
     for source, memory in ((x, frozen), (x, meeting), (x, np.zeros((3, 2))), (x.astype("f4"), y),
-                           (x, x.T.T[::1]), (x.astype(object), y.astype(object)), (x[0], y)):
+                           (x, x[:, ::-1]), (x.astype(object), y.astype(object)), (x[None], y), (x[:, :2], y),
+                           ("a", y), (2.5, np.zeros(3, int)), (1 << 70, np.zeros(3, int)), (1.0, frozen),
+                           (1.0, meeting)):
         before = memory.copy()
         assert copy(source, memory) is False
         np.testing.assert_array_equal(memory, before)
     assert copy(x, y) is True and (y == x).all()
     assert copy(x[:0], y[:0]) is True
+    assert copy(x[0], y) is True and (y == x[0]).all() and copy(x[:, :1], y) is True and (y == x[:, :1]).all()
+    assert copy(x, x) is True and (x == np.arange(6.0).reshape(2, 3)).all()
+    assert copy(2.5, y) is True and (y == 2.5).all() and copy(3, y.T[::-1]) is True and (y == 3).all()
 
 
 @pytest.mark.parametrize("name", ["relu_", "exp_", "sqrt_", "ceil_"])

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/simd.h"
+#include "base/strided.h"
 
 namespace fw {
 
@@ -89,8 +89,9 @@ struct Layout {
         }
     }
 
-    // Elements [at, at + n) whose lines are so short that what is done for each would cost more than they.
-    template <class T> void gather_short(const Operand& o, T* to, int64_t at, int64_t n) const {
+    // Calls f(first address, lines, their distance, elements of a line, stride, offset) for the elements [at, at + n), whose lines
+    // are so short that what is done for each would cost more than they: many at a time.
+    template <class F> void each_lines(const Operand& o, int64_t at, int64_t n, F&& f) const {
         int64_t index[MOST_DIMS];
         const char* p = address_of(o, at, index);
         const int last = merged - 1;
@@ -99,18 +100,13 @@ struct Layout {
             int d = last;
             if (index[last] == 0 && n - done >= line) {  // whole lines, to the end of the dimension around
                 const int64_t lines = std::min(sizes[last - 1] - index[last - 1], (n - done) / line);
-                if (apart == 0) repeat_line<T>(to + done, p, lines, line, stride);
-                else if (stride == 0) spread_lines<T>(to + done, p, lines, line, apart);
-                else if (line == 2) copy_lines<T, 2>(to + done, p, lines, line, stride, apart);
-                else if (line == 3) copy_lines<T, 3>(to + done, p, lines, line, stride, apart);
-                else if (line == 4) copy_lines<T, 4>(to + done, p, lines, line, stride, apart);
-                else copy_lines<T, 0>(to + done, p, lines, line, stride, apart);
+                f(p, lines, apart, line, stride, done);
                 done += lines * line;
                 p += lines * apart;
                 index[--d] += lines;
             } else {
                 const int64_t count = std::min(line - index[last], n - done);
-                copy_lines<T, 0>(to + done, p, 1, count, stride, 0);
+                f(p, 1, 0, count, stride, done);
                 done += count;
                 p += count * stride;
                 index[last] += count;
@@ -124,7 +120,7 @@ struct Layout {
     }
 
     template <class T> static void repeat_line(T* to, const char* from, int64_t lines, int64_t line, int64_t stride) {
-        copy_lines<T, 0>(to, from, 1, line, stride, 0);
+        take_lines<T, 0>(to, from, 1, 0, line, stride);
         for (int64_t made = line, all = lines * line; made < all; made *= 2)
             std::memcpy(to + made, to, size_t(std::min(made, all - made)) * sizeof(T));
     }
@@ -147,16 +143,33 @@ struct Layout {
     static constexpr int64_t MOST_STORED = 64;  // elements that the stores of a short line reach over
 
     template <class T, int fixed>
-    static void copy_lines(T* to, const char* from, int64_t lines, int64_t line, int64_t stride, int64_t apart) {
+    static void take_lines(T* to, const char* from, int64_t lines, int64_t apart, int64_t line, int64_t stride) {
         if (fixed) line = fixed;
         for (int64_t k = 0; k < lines; ++k, from += apart, to += line)
             for (int64_t i = 0; i < line; ++i) std::memcpy(to + i, from + i * stride, sizeof(T));
     }
 
+    template <class T, int fixed>
+    static void put_lines(char* to, const T* from, int64_t lines, int64_t apart, int64_t line, int64_t stride) {
+        if (fixed) line = fixed;
+        for (int64_t k = 0; k < lines; ++k, from += line, to += apart)
+            for (int64_t i = 0; i < line; ++i) std::memcpy(to + i * stride, from + i, sizeof(T));
+    }
+
+    bool has_short_lines() const { return merged > 1 && sizes[merged - 1] <= SHORT_LINE; }
+
     // Elements [at, at + n): where they are, if they are neighbours, else copied into `buffer`.
     template <class T> const T* gather(const Operand& o, T* buffer, int64_t at, int64_t n) const {
-        if (merged > 1 && sizes[merged - 1] <= SHORT_LINE) {
-            gather_short(o, buffer, at, n);
+        if (has_short_lines()) {
+            each_lines(o, at, n, [=](const char* p, int64_t lines, int64_t apart, int64_t line, int64_t stride, int64_t offset) {
+                T* to = buffer + offset;
+                if (lines > 1 && apart == 0) repeat_line<T>(to, p, lines, line, stride);
+                else if (stride == 0) spread_lines<T>(to, p, lines, line, apart);
+                else if (line == 2) take_lines<T, 2>(to, p, lines, apart, line, stride);
+                else if (line == 3) take_lines<T, 3>(to, p, lines, apart, line, stride);
+                else if (line == 4) take_lines<T, 4>(to, p, lines, apart, line, stride);
+                else take_lines<T, 0>(to, p, lines, apart, line, stride);
+            });
             return buffer;
         }
         const T* found = buffer;
@@ -170,12 +183,36 @@ struct Layout {
                 std::memcpy(&value, p, sizeof value);
                 std::fill(to, to + count, value);
             } else {
-                for (int64_t i = 0; i < count; ++i) std::memcpy(to + i, p + i * stride, sizeof(T));
+                take_line(to, p, stride, count);
             }
         });
         return found;
     }
 
+    // The other way: elements [at, at + n) to the places of an operand.
+    template <class T> void scatter(const Operand& o, const T* values, int64_t at, int64_t n) const {
+        if (has_short_lines())
+            return each_lines(o, at, n, [=](const char* p, int64_t lines, int64_t apart, int64_t line, int64_t stride, int64_t offset) {
+                char* to = const_cast<char*>(p);
+                if (line == 2) put_lines<T, 2>(to, values + offset, lines, apart, line, stride);
+                else if (line == 3) put_lines<T, 3>(to, values + offset, lines, apart, line, stride);
+                else if (line == 4) put_lines<T, 4>(to, values + offset, lines, apart, line, stride);
+                else put_lines<T, 0>(to, values + offset, lines, apart, line, stride);
+            });
+        each_run(o, at, n, [=](const char* p, int64_t stride, int64_t count, int64_t offset) {
+            char* to = const_cast<char*>(p);
+            if (stride == int64_t(sizeof(T))) std::memcpy(to, values + offset, size_t(count) * sizeof(T));
+            else put_line(to, stride, values + offset, count);
+        });
+    }
+
+    // Where the elements [at, at + n) of an operand lie, if they are neighbours; else nullptr.
+    template <class T> T* in_a_row(const Operand& o, int64_t at, int64_t n) const {
+        const int last = merged - 1;
+        if (o.strides[last] != int64_t(sizeof(T)) || at % sizes[last] + n > sizes[last]) return nullptr;
+        int64_t index[MOST_DIMS];
+        return reinterpret_cast<T*>(const_cast<char*>(address_of(o, at, index)));
+    }
 
     int64_t order[MOST_DIMS], itemsize = 1;  // the strides by which elements are numbered
     bool rows = false;                       // row by row

@@ -1,6 +1,8 @@
 // How NumPy arrays lie beside the result of an elementwise kernel.
 #pragma once
 
+#include <cstdlib>
+
 #include "base/layout.h"
 #include "bind/array.h"
 
@@ -52,17 +54,37 @@ struct ArrayLayout : LayoutOf<NumPyArrays> {
 
     // Where no array is made for the result: column by column if `prototype` lies so, else row by row.
     void no_result(Array prototype) {
-        for (int d = 0; d < ndim; ++d) size *= shape[d];
-        if (whole(*prototype.p) && PyArray_IS_F_CONTIGUOUS(prototype.p)) return follow(*prototype.p);
-        rows = true;
-        int64_t step = itemsize = 1;
-        for (int d = ndim - 1; d >= 0; --d) {
-            order[d] = step;
-            step *= shape[d];
+        if (whole(*prototype.p) && PyArray_IS_F_CONTIGUOUS(prototype.p)) {
+            for (int d = 0; d < ndim; ++d) size *= shape[d];
+            return follow(*prototype.p);
         }
+        int axes[MOST_DIMS];
+        for (int d = 0; d < ndim; ++d) axes[d] = d;
+        number(axes, ndim);
+    }
+
+    // Where results go into `target`: elements are numbered as they lie there, as if it had no gaps.
+    void goes_into(PyArrayObject* target) {
+        int axes[MOST_DIMS], count = 0;
+        for (int d = 0; d < ndim; ++d)
+            if (shape[d] != 1) axes[count++] = d;
+        auto distance = [&](int d) { return std::abs(NumPyArrays::stride(*target, d)); };
+        sort_axes(axes, count, [&](int a, int b) { return distance(a) > distance(b); });
+        number(axes, count);
     }
 
   private:
+    // Elements are numbered with the last one of these axes fastest; the others have one element.
+    void number(const int* axes, int count) {
+        rows = std::is_sorted(axes, axes + count);
+        itemsize = 1;
+        std::fill(order, order + ndim, 1);
+        for (int i = count - 1; i >= 0; --i) {
+            order[axes[i]] = size;
+            size *= shape[axes[i]];
+        }
+    }
+
     static std::pair<const char*, const char*> extent(PyArrayObject* a) {
         const char *first = PyArray_BYTES(a), *last = first;
         for (int d = 0; d < PyArray_NDIM(a); ++d) {

@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/strided.h"
+
 namespace fw::moving {
 
 bool Block::simplify() {
@@ -63,7 +65,14 @@ template <class T> void copy_backwards(const char* from, char* to, int64_t n) {
 
 template <class T> void copy_line(const char* from, int64_t step, char* to, int64_t to_step, int64_t n) {
     constexpr int64_t S = sizeof(T);
-    if (to_step != S) {
+    if (S <= 8 && to_step == 2 * S) {
+        T some[64];
+        for (int64_t i = 0, m; i < n; i += m) {
+            m = std::min<int64_t>(n - i, 64);
+            if (step != S && (step || !i)) take_line(some, from + i * step, step, m);
+            put_line(to + i * to_step, to_step, step == S ? reinterpret_cast<const T*>(from) + i : some, m);
+        }
+    } else if (to_step != S) {
         for (int64_t i = 0; i < n; ++i) put(to + i * to_step, get<T>(from + i * step));
     } else if (step == S) {
         for (int64_t i = 0; i < n; ++i) put(to + i * S, get<T>(from + i * S));
@@ -73,7 +82,7 @@ template <class T> void copy_line(const char* from, int64_t step, char* to, int6
     } else if (step == -S) {
         copy_backwards<T>(from, to, n);
     } else {
-        for (int64_t i = 0; i < n; ++i) put(to + i * S, get<T>(from + i * step));
+        take_line(reinterpret_cast<T*>(to), from, step, n);
     }
 }
 
@@ -90,6 +99,10 @@ template <class T> void copy_lines(const Block& b, const char* from, char* to) {
     int inner = b.ndim - 1;
     int64_t n = b.shape[inner], step = b.from[inner], to_step = b.to[inner];
     bool dense = step == sizeof(T) && to_step == sizeof(T) && n * sizeof(T) >= 128;
+    if (inner == 0)
+        return parallel(n, grain_of(sizeof(T)), [=](int64_t begin, int64_t end) {
+            copy_line<T>(from + begin * step, step, to + begin * to_step, to_step, end - begin);
+        });
     parallel(b.rows(), grain_of(n * sizeof(T)), [&](int64_t begin, int64_t end) {
         Walk w(b, inner, begin);
         if (inner > 0 && n <= SHORT_LINE) {

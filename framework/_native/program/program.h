@@ -83,6 +83,8 @@ template <class T> struct Run {
   private:
     // What becomes of a block: its elements [at, at + n) are in `values`.
     using Use = void (*)(const Run&, const T* values, int64_t at, int64_t n);
+    bool takes_numbers() const;
+    bool in_lines(const Operand& o) const;
     bool settings_are_numbers() const;
     bool is_number(int slot) const {
         return slot < program.arguments ? operands[slot].constant : slot < program.first_register();
@@ -90,6 +92,8 @@ template <class T> struct Run {
     const T* number_at(int slot, T& value) const;
     bool is_bare() const;
     void bare(int64_t begin, int64_t end, T* to) const;
+    bool has_bare_lines() const;
+    void bare_lines(int64_t begin, int64_t end, T* to) const;
     int64_t block() const;
     void blocks(int64_t begin, int64_t end, T* to, Use use) const;
     const T* argument(const Operand& o, bool truth, T* buffer, bool& filled, int64_t at, int64_t n, int64_t size) const;

@@ -40,10 +40,7 @@ template <class H> struct HalfPieces {
     void put(const float* values, int64_t at, int64_t n, H* some) const {
         if (!target) return narrow(reinterpret_cast<H*>(result) + at, values, n);
         narrow(some, values, n);
-        layout.each_run(*target, at, n, [&](const char* p, int64_t stride, int64_t count, int64_t offset) {
-            char* to = const_cast<char*>(p);
-            for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, some + offset + i, sizeof(H));
-        });
+        layout.scatter(*target, some, at, n);
     }
 
     void operator()(int64_t begin, int64_t end) const {

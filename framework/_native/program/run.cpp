@@ -1,4 +1,5 @@
 // Elementwise programs, run block by block: here once for the module and for libframework.
+#include <cstdlib>
 #include <cstring>
 
 #include "base/scratch.h"
@@ -7,6 +8,8 @@
 
 namespace fw {
 namespace {
+
+constexpr int64_t FAR = 64;  // bytes between elements of which few lines of the cache hold a block
 
 alignas(64) thread_local unsigned char memory[SCRATCH_BYTES];  // of a block
 
@@ -43,7 +46,9 @@ template <class T> int64_t Run<T>::block() const {
     }
     const int64_t fit = L1_BYTES / int64_t(sizeof(T)) / buffers / 64 * 64;
     const int64_t limit = compiled.steps.size() > 1 ? STEPS_BLOCK : MOST_BLOCK;
-    const int64_t most = std::min(std::max(fit, LEAST_BLOCK), limit), line = flat ? 0 : layout.line();
+    int64_t most = std::min(std::max(fit, LEAST_BLOCK), limit);
+    const int64_t line = flat ? 0 : layout.line();
+    if (target && std::abs(target->strides[layout.merged - 1]) >= FAR) most = LEAST_BLOCK;
     if (line < LEAST_BLOCK) return most;
     if (line <= most) return most / line * line;
     const int64_t parts = (line + most - 1) / most;
@@ -90,6 +95,7 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
     }
     for (int i = 0; i < program.registers; ++i, free += size) slots[slot++] = free;
     const bool settled = program.once && settings_are_numbers();
+    const bool straight = !to && target;  // values are needed where they belong only
     bool made_once[MOST_SLOTS] = {};  // registers that hold one number from the first block on
     for (int i = 0; settled && i < program.once; ++i) made_once[compiled.steps[i].second.d] = true;
     auto one_number = [&](int s) { return is_number(s) || made_once[s]; };
@@ -98,8 +104,9 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
         const T* inputs[MOST_SLOTS];
         for (int i = 0; i < program.arguments; ++i)
             inputs[i] = argument(operands[i], program.truth[i], slots[i], filled[i], at, n, size);
-        slots[slot] = to ? to + (at - begin) : free;
-        if (to && compiled.steps.size() > 1)  // the result's lines come while the first steps compute
+        T* place = to ? to + (at - begin) : straight ? layout.template in_a_row<T>(*target, at, n) : nullptr;
+        slots[slot] = place ? place : free;
+        if (place && compiled.steps.size() > 1)  // the result's lines come while the first steps compute
             for (int64_t i = 0; i < n; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(slots[slot] + i, 1);
         auto in = [&](int s) { return s < program.arguments ? inputs[s] : slots[s]; };
         for (int i = first_step; i < int(compiled.steps.size()); ++i) {
@@ -110,7 +117,7 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
             instruction(slots[step.d], in(step.a), in(step.b), in(step.c), settled && i < program.once ? size : n);
         }
         if (settled) first_step = program.once;
-        use(*this, slots[slot], at, n);
+        if (!straight || !place) use(*this, slots[slot], at, n);
     }
 }
 
@@ -119,23 +126,22 @@ template <class T> void Run<T>::operator()(int64_t begin, int64_t end) const {
         blocks(begin, end, nullptr, [](const Run& run, const T* values, int64_t at, int64_t n) {
             narrow(values, run.result + at, n);
         });
-    } else if (target) {
-        blocks(begin, end, nullptr, [](const Run& run, const T* values, int64_t at, int64_t n) {
-            run.layout.each_run(*run.target, at, n, [&](const char* p, int64_t stride, int64_t count, int64_t offset) {
-                char* to = const_cast<char*>(p);
-                for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, values + offset + i, sizeof(T));
-            });
-        });
-    } else {
+    } else if (!target) {
         compute(begin, end, reinterpret_cast<T*>(result) + begin);
+    } else if (has_bare_lines()) {
+        bare_lines(begin, end, nullptr);
+    } else {
+        blocks(begin, end, nullptr, [](const Run& run, const T* values, int64_t at, int64_t n) {
+            run.layout.scatter(*run.target, values, at, n);
+        });
     }
 }
 
-// Whether the program is one instruction of arrays that lie as its result does, and of numbers that it takes as such.
-template <class T> bool Run<T>::is_bare() const {
+// Whether the program is one instruction of arrays, and of numbers that it takes as such.
+template <class T> bool Run<T>::takes_numbers() const {
     if (compiled.steps.size() != 1) return false;
     for (int i = 0; i < program.arguments; ++i)
-        if (program.truth[i] || !(operands[i].flat || operands[i].constant)) return false;
+        if (program.truth[i]) return false;
     const Step& step = compiled.steps[0].second;
     const Fixed<T> fixed = compiled.fixed[0];
     if (is_number(step.a)) return false;
@@ -143,6 +149,25 @@ template <class T> bool Run<T>::is_bare() const {
     T second{}, third{};
     number_at(step.b, second), number_at(step.c, third);  // nan is left to instructions of arrays
     return fixed.run && fixed.third == is_number(step.c) && second == second && third == third;
+}
+
+// Such a program whose arrays lie as its result does.
+template <class T> bool Run<T>::is_bare() const {
+    for (const Operand& o : operands)
+        if (!(o.flat || o.constant)) return false;
+    return takes_numbers();
+}
+
+template <class T> bool Run<T>::in_lines(const Operand& o) const {
+    return o.flat || o.constant || o.strides[layout.merged - 1] == int64_t(sizeof(T));
+}
+
+// Such a program whose arrays, and where its results go, lie without gaps within lines of some length.
+template <class T> bool Run<T>::has_bare_lines() const {
+    if (layout.merged < 2 || layout.has_short_lines() || (target && !in_lines(*target))) return false;
+    for (const Operand& o : operands)
+        if (!in_lines(o)) return false;
+    return takes_numbers();
 }
 
 // Where the operand in a slot begins: an array, or a number, which `value` then holds.
@@ -171,8 +196,50 @@ template <class T> void Run<T>::bare(int64_t begin, int64_t end, T* to) const {
     }
 }
 
+// Line by line, as many at a time as lie at even distances.
+template <class T> void Run<T>::bare_lines(int64_t begin, int64_t end, T* to) const {
+    const auto& [ordinary, step] = compiled.steps[0];
+    const auto instruction = is_number(step.b) ? compiled.fixed[0].run : ordinary;
+    const int last = layout.merged - 1, slots[] = {step.a, step.b, step.c};
+    const int64_t line = layout.sizes[last];
+    T values[3];
+    const char* p[4];
+    int64_t dense[MOST_DIMS], none[MOST_DIMS] = {}, index[MOST_DIMS];
+    const int64_t* strides[4];
+    dense[last] = sizeof(T);
+    for (int d = last; d > 0; --d) dense[d - 1] = dense[d] * layout.sizes[d];
+    for (int i = 0; i < 3; ++i) {
+        const bool number = is_number(slots[i]), flat = !number && operands[size_t(slots[i])].flat;
+        p[i] = reinterpret_cast<const char*>(number_at(slots[i], values[i])) + (flat ? begin * int64_t(sizeof(T)) : 0);
+        strides[i] = number ? none : flat ? dense : operands[size_t(slots[i])].strides;
+        if (!number && !flat) p[i] = layout.address_of(operands[size_t(slots[i])], begin, index);
+    }
+    strides[3] = to ? dense : target->strides;
+    p[3] = to ? reinterpret_cast<const char*>(to) : layout.address_of(*target, begin, index);
+    for (int64_t at = begin, d = last + 1; d-- > 0;) index[d] = at % layout.sizes[d], at /= layout.sizes[d];
+    for (int64_t n, lines; begin < end; begin += n * lines) {
+        n = std::min(line - index[last], end - begin);
+        lines = n < line ? 1 : std::min(layout.sizes[last - 1] - index[last - 1], (end - begin) / line);
+        const char *a = p[0], *b = p[1], *c = p[2];
+        char* d = const_cast<char*>(p[3]);
+        const int64_t apart[] = {strides[0][last - 1], strides[1][last - 1], strides[2][last - 1], strides[3][last - 1]};
+        for (int64_t k = 0; k < lines; ++k, a += apart[0], b += apart[1], c += apart[2], d += apart[3])
+            instruction(reinterpret_cast<T*>(d), reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b),
+                        reinterpret_cast<const T*>(c), n);
+        const int moved = n < line ? last : last - 1;
+        index[moved] += n < line ? n : lines;
+        for (int i = 0; i < 4; ++i) p[i] += (n < line ? n : lines) * strides[i][moved];
+        for (int e = moved; e > 0 && index[e] == layout.sizes[e]; --e) {
+            for (int i = 0; i < 4; ++i) p[i] += strides[i][e - 1] - layout.sizes[e] * strides[i][e];
+            index[e] = 0;
+            ++index[e - 1];
+        }
+    }
+}
+
 template <class T> void Run<T>::compute(int64_t begin, int64_t end, T* to) const {
     if (is_bare()) return bare(begin, end, to);
+    if (has_bare_lines()) return bare_lines(begin, end, to);
     blocks(begin, end, to, [](const Run&, const T*, int64_t, int64_t) {});
 }
 

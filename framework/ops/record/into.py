@@ -21,6 +21,7 @@ from .short_roads import road_into
 
 _NUMBERS = (float, int)
 _OWN = ("framework", "numpy")
+_LEAST = -1 << 63  # of the whole numbers that are kept as such
 Call = tuple[Any, tuple, dict[str, Any]]  # a record, its inputs and settings: op.run(*inputs, **settings)
 
 
@@ -176,10 +177,9 @@ def _operands(op: Any, array: Any, inputs: tuple) -> list | None:
             if type(b) is not np.ndarray and b is not array and array_module(b).may_share_memory(b, array):
                 return None
             operands.append(b)
-        elif dtype.kind in FLOATING and type(other) in _NUMBERS:
+        elif dtype.kind in FLOATING and type(other) in _NUMBERS \
+                or dtype.char == "l" and type(other) is int and _LEAST <= other <= -_LEAST - 1:
             operands.append(other)
-        elif dtype.char == "l" and type(other) is int and type(array) is not np.ndarray:
-            operands.append(other)  # a count on a GPU, where another launch would cost more than the sum
         else:
             return None
     return operands if whole else None

@@ -7,7 +7,7 @@ gets a node that puts the new values into the old base, and every live view is r
 
 import math
 from collections.abc import Callable
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from operator import setitem
 from typing import Any
 
@@ -29,7 +29,6 @@ from ...tensor import Tensor, bump, counter_of, wrap
 from ..convert.cast import cast, to
 from ..convert.memory_format import preserved_op
 from ..language.elementwise import Elementwise
-from ..language.program import native_kernel
 from ..record.aliases import overlaps_itself
 from ..record.args import tensor_arg
 from ..record.batched import Batched, aligned, any_batched, call, check_holds, everywhere, leading, looped
@@ -83,22 +82,19 @@ def _take(name: str, x: Tensor, value: Tensor) -> Tensor:
 _LARGE = 1 << 18  # elements that are worth more than one thread
 
 
-# elements of one shape and dtype into memory of their own; anything else is declined by False
+# a number, or elements of one dtype that broadcast, into memory of their own; else False, and nothing done
 _copied_over = native_or("copy_over", lambda array, memory: False)
+_BASIC = (slice, int, type(None), type(Ellipsis))
 
 
-@cache
-def _copying() -> Callable:
-    def assign(x: np.ndarray, out: np.ndarray) -> None:
-        out[...] = x
-    return native_kernel("x", ("x",), assign)
-
-
-def _is_alike(array: Any, memory: np.ndarray) -> bool:
-    """Whether the engine can copy or repeat it; what it has no numbers for is for NumPy."""
-    if memory.dtype.char not in "fdilq":
-        return False
-    return type(array) in (int, float) or getattr(array, "shape", None) == memory.shape
+def _part(memory: Any, key: Any) -> Any:
+    """The part of ``memory`` that ``key`` means, if that is a view in which many elements are written."""
+    if key is Ellipsis or memory.size < _LARGE:
+        return memory if key is Ellipsis else None
+    if type(key) is not tuple or not all(type(k) in _BASIC for k in key):
+        return None
+    part = memory[key]
+    return part if type(part) is np.ndarray else None
 
 
 def store(x: Tensor, key: Any, array: Any, name: str) -> None:
@@ -110,10 +106,8 @@ def store(x: Tensor, key: Any, array: Any, name: str) -> None:
         check_holds(memory, array, name)
     if isinstance(memory, np.ndarray) or not x.is_cuda:
         try:
-            if key is Ellipsis and memory.size >= _LARGE and type(memory) is np.ndarray \
-                    and _is_alike(array, memory):
-                quietly(_copying(), array, out=memory)
-            elif not (key is Ellipsis and type(array) is np.ndarray and quietly(_copied_over, array, memory)):
+            part = _part(memory, key) if type(memory) is np.ndarray else None
+            if part is None or not quietly(_copied_over, array, part):
                 quietly(setitem, memory, key, array)
             bump(x, name)
         except BaseException as error:

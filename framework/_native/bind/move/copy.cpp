@@ -54,14 +54,33 @@ bool are_channels_last(int ndim, const int* axes) {
 
 bool copy_over(const Array& from, const Array& to) {
     const int bytes = item_bytes(to);
-    if (!bytes || !item_bytes(from) || !to.writeable() || PyArray_DESCR(from.p) != PyArray_DESCR(to.p) || !from.same_shape(to))
-        return false;
+    if (!bytes || !item_bytes(from) || !to.writeable() || PyArray_DESCR(from.p) != PyArray_DESCR(to.p)) return false;
+    const int front = to.ndim() - from.ndim();
+    if (front < 0) return false;
+    for (int d = 0; d < from.ndim(); ++d)
+        if (from.shape(d) != to.shape(front + d) && from.shape(d) != 1) return false;
     if (!to.size()) return true;
+    if (from.data<char>() == to.data<char>() && from.same_shape(to) && std::equal(to.strides(), to.strides() + to.ndim(), from.strides()))
+        return true;  // onto itself, as where `x[key] += 1` ends
     if (share_memory(from, to) || !elements_apart(to.ndim(), to.shape(), to.strides(), bytes)) return false;
     Release release(to.size() * bytes, Writes::memory);
     Block b;
-    for (int d = 0; d < to.ndim(); ++d) b.add(to.shape(d), from.stride(d), to.stride(d));
+    for (int d = 0; d < to.ndim(); ++d) {
+        const bool repeated = d < front || from.shape(d - front) != to.shape(d);
+        b.add(to.shape(d), repeated ? 0 : from.stride(d - front), to.stride(d));
+    }
     copy_block(b, bytes, from.data<char>(), to.data<char>());
+    return true;
+}
+
+bool fill_over(const Pair& bits, const Array& to) {
+    const int bytes = item_bytes(to);
+    if (!bytes || !to.writeable() || !elements_apart(to.ndim(), to.shape(), to.strides(), bytes)) return false;
+    Release release(to.size() * bytes, Writes::memory);
+    if (PyArray_ISONESEGMENT(to.p)) return fill_elements(to.data<char>(), to.size(), bytes, bits), true;
+    Block b;
+    for (int d = 0; d < to.ndim(); ++d) b.add(to.shape(d), 0, to.stride(d));
+    copy_block(b, bytes, reinterpret_cast<const char*>(&bits), to.data<char>());
     return true;
 }
 
@@ -361,7 +380,6 @@ FW_BIND(m) {
     m.def("clone", &clone, nb::arg("x"));
     m.def("contiguous", &contiguous, nb::arg("x"));
     m.def("preserved", &preserved, nb::arg("x"));
-    m.def("copy_over", &copy_over, nb::arg("x"), nb::arg("out"));
     m.def("flip", &flip, nb::arg("x"), nb::arg("dims"));
     m.def("roll", &roll, nb::arg("x"), nb::arg("shifts"), nb::arg("dims").none());
     m.def("tile", &tile, nb::arg("x"), nb::arg("reps"));

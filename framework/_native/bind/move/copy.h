@@ -48,8 +48,9 @@ Array owner_of(Array x);  // the array that has the memory which x is a view of
 bool elements_apart(int ndim, const npy_intp* shape, const npy_intp* strides, int64_t itemsize);
 bool are_channels_last(int ndim, const int* axes);  // whether dimensions in this order in memory are those of such images
 bool share_memory(const Array& a, const Array& b);  // or lie between each other's elements
-// to[...] = from[...]; false, and nothing done, unless they are of one shape and dtype and no two elements share memory.
+// to[...] = from[...], which broadcasts; false, and nothing done, unless they are of one dtype and no two elements share memory.
 bool copy_over(const Array& from, const Array& to);
+bool fill_over(const Pair& bits, const Array& to);  // the same with one element everywhere
 // An array like x with its dimensions in the same order in memory; with `images` only where that has the channels last.
 NewArray as_laid(const Array& x, bool images = false);
 // x in another shape of as many elements: its memory where strides can say that, else a copy that is its own. Raises

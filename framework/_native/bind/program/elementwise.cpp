@@ -36,7 +36,7 @@ PyObject* execute_into(const Program& program, const Compiled<T>& compiled, Arra
                        std::vector<Operand>& operands, PyArrayObject* target) {
     Array out;
     out.p = target;
-    layout.no_result(out);
+    layout.goes_into(target);
     if (const int64_t n = layout.size) {
         operands.push_back(ArrayLayout::operand(target));
         layout.settle(operands);
@@ -161,8 +161,6 @@ PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args,
     }
     if (wish.out) {
         if (!prototype.p && !layout.broadcast(wish.out)) return nullptr;  // numbers only
-        // with gaps, cheap arithmetic is all loads and stores one by one, and NumPy saves the way through a block
-        if (compiled.cost <= 1 && !PyArray_ISONESEGMENT(wish.out)) return nullptr;
         if (PyArray_TYPE(wish.out) != type_number<T> || !layout.takes(wish.out, operands)) return nullptr;
         return execute_into<T>(program, compiled, layout, operands, wish.out);
     }

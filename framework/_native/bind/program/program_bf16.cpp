@@ -59,7 +59,7 @@ template <class H> PyObject* call_narrow(const Program& program, PyObject* const
         if (!is_of<H>(target) || (!prototype.p && !layout.broadcast(target))) return nullptr;
         if (!layout.takes(target, operands)) return nullptr;
         out.p = target;
-        layout.no_result(out);
+        layout.goes_into(target);
         operands.push_back(ArrayLayout::operand(target));
     } else {
         if (!prototype.p || type == NPY_NOTYPE) return nullptr;

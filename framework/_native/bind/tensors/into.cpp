@@ -10,6 +10,7 @@ namespace {
 
 PyObject *word_base, *word_site, *out_name, *is_declined = nullptr, *has_begun;
 constexpr Py_ssize_t MOST = 12;      // inputs and settings of a call
+constexpr npy_intp NEAR = 1 << 17;  // bytes that one thread has copied before another one is there
 constexpr npy_intp LARGE = 1 << 18;  // elements that are worth more than one thread
 
 bool is_weak(PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); }
@@ -22,12 +23,15 @@ struct Held {
     operator PyArrayObject*() const { return a; }
 };
 
-// The array of `x` if it may be written to by nobody's leave: `x` is in no graph and no view, and nobody looks.
+// The array of `x` if it may be written to by nobody's leave: `x` is in no graph, nor is what it is a view of, and nobody looks.
 Held memory_of(PyObject* x) {
     PyArrayObject* a = array_of(x);
     if (!a || has_node(x) || !PyArray_ISWRITEABLE(a)) return nullptr;
     PyObject* more = slot(x, at_more);
-    if (more && more != Py_None && !asked(more, word_base).is_none()) return nullptr;
+    if (more && more != Py_None) {
+        const nb::object base = asked(more, word_base);
+        if (!base.is_none() && (!array_of(base.ptr()) || has_node(base.ptr()))) return nullptr;
+    }
     return a;
 }
 
@@ -71,6 +75,7 @@ nb::object write_call(PyObject* const* args) {
     PyObject* given[MOST + 2];
     nb::object held[MOST];
     bool whole = false;
+    const bool whole_numbers = PyArray_TYPE(a) == NPY_INT64;
     for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* other = PyTuple_GET_ITEM(inputs, i);
         if (PyArrayObject* b = array_of(other)) {
@@ -78,7 +83,7 @@ nb::object write_call(PyObject* const* args) {
             given[i + 1] = reinterpret_cast<PyObject*>(b);
             held[i] = nb::borrow(given[i + 1]);
             whole = true;
-        } else if ((kind == 'f' || kind == 'V') && is_weak(other)) {
+        } else if (is_weak(other) && (kind == 'f' || kind == 'V' || (whole_numbers && PyLong_CheckExact(other)))) {
             given[i + 1] = other;
         } else {
             return nb::object();
@@ -112,19 +117,26 @@ nb::object write_call(PyObject* const* args) {
     return nb::borrow(x);
 }
 
+// out[...] = x, an array that broadcasts or a number, where NumPy has no word to say about it.
+bool write_over(nb::handle x, Array out) {
+    if (!moving::item_bytes(out)) return false;
+    if (PyArray_CheckExact(x.ptr())) return moving::copy_over(nb::cast<Array>(x), out);
+    moving::Pair bits{};
+    return element_of(PyArray_DESCR(out.p), x.ptr(), bits) && moving::fill_over(bits, out);
+}
+
 // The elements of an array of the same dtype and shape.
 void take_over(PyArrayObject* a, PyArrayObject* b) {
-    if (PyArray_IS_C_CONTIGUOUS(a) && PyArray_IS_C_CONTIGUOUS(b))  // NumPy copies bfloat16 one by one
-        std::memmove(PyArray_DATA(a), PyArray_DATA(b), size_t(PyArray_NBYTES(a)));
-    else if (!moving::copy_over(Array{b}, Array{a}) && PyArray_CopyInto(a, b) < 0)
-        throw nb::python_error();
+    const bool rows = PyArray_IS_C_CONTIGUOUS(a) && PyArray_IS_C_CONTIGUOUS(b);
+    if (rows && PyArray_NBYTES(a) <= NEAR) std::memmove(PyArray_DATA(a), PyArray_DATA(b), size_t(PyArray_NBYTES(a)));
+    else if (!moving::copy_over(Array{b}, Array{a}) && PyArray_CopyInto(a, b) < 0) throw nb::python_error();
 }
 
 // The elements of another tensor of the same dtype and shape: (x, other, name)
 nb::object copy(PyObject* const* args) {
     const Held a = memory_of(args[0]), b = array_of(args[1]);
     if (!a || !b || has_node(args[1]) || args[0] == args[1] || PyArray_DESCR(a) != PyArray_DESCR(b)) return nb::object();
-    if (!PyArray_SAMESHAPE(a, b) || PyArray_SIZE(a) >= LARGE) return nb::object();
+    if (!PyArray_SAMESHAPE(a, b)) return nb::object();
     if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
     take_over(a, b);
     bump(args[0], args[2]);
@@ -177,11 +189,9 @@ nb::object equal(PyObject* const* args) {
 nb::object fill(PyObject* const* args) {
     const Held a = memory_of(args[0]);
     moving::Pair bits{};
-    if (!a || PyArray_SIZE(a) >= LARGE || !element_of(PyArray_DESCR(a), args[1], bits)) return nb::object();
+    if (!a || !PyArray_ISBEHAVED(a.a) || !element_of(PyArray_DESCR(a), args[1], bits)) return nb::object();
     if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
-    if (PyArray_IS_C_CONTIGUOUS(a.a) && PyArray_ISBEHAVED(a.a)) {
-        moving::fill_elements(PyArray_BYTES(a), PyArray_SIZE(a), int(PyArray_ITEMSIZE(a)), bits);
-    } else if (PyArray_FillWithScalar(a, args[1]) < 0) {
+    if (!moving::fill_over(bits, Array{a}) && PyArray_FillWithScalar(a, args[1]) < 0) {
         PyErr_Clear();
         return nb::object();
     }
@@ -210,6 +220,7 @@ FW_BIND(m) {
     word_base = word("base"), word_site = word("site");
     out_name = taken(PyTuple_Pack(1, word("out"))).release().ptr();
     if (PyModule_AddFunctions(m.ptr(), methods) < 0) throw nb::python_error();
+    m.def("copy_over", &write_over, nb::arg("x"), nb::arg("out"));
     m.def("set_up_into", [](nb::object declined, nb::object begun) {
         is_declined = declined.release().ptr(), has_begun = begun.release().ptr();
     });

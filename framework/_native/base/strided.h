@@ -1,0 +1,99 @@
+// Lines of elements with gaps between them: brought together, and put back.
+#pragma once
+
+#include <type_traits>
+
+#include "base/shuffles.h"
+
+namespace fw {
+
+// Elements that are moved whatever their type.
+template <class T> using Moved = std::make_unsigned_t<Int<T>>;
+
+#if defined(FW_AVX512)
+// Every second number of a vector's worth of memory that begins at an even one, so that lines of the cache are met once:
+// the even ones, or the odd ones. What lies between them is neither read nor written.
+template <class T> struct EverySecond {
+    static constexpr bool wide = sizeof(T) == 8;
+    int64_t odd;
+    __mmask16 mask;
+    __m512i chosen, spread;
+
+    explicit EverySecond(const char* first) : odd(int64_t(reinterpret_cast<uintptr_t>(first) / sizeof(T) & 1)) {
+        using E = Int<T>;
+        const Mask<T> at = lane_numbers<T>();
+        mask = __mmask16((wide ? 0x55 : 0x5555) << odd);
+        chosen = bits<__m512i>(at + at + splat<E>(E(odd)));
+        spread = bits<__m512i>(at >> 1);
+    }
+    __m512i take(const char* p) const {
+        const T* from = reinterpret_cast<const T*>(p) - odd;
+        if constexpr (wide)
+            return _mm512_permutex2var_epi64(_mm512_maskz_loadu_epi64(__mmask8(mask), from), chosen,
+                                             _mm512_maskz_loadu_epi64(__mmask8(mask), from + 8));
+        else
+            return _mm512_permutex2var_epi32(_mm512_maskz_loadu_epi32(mask, from), chosen,
+                                             _mm512_maskz_loadu_epi32(mask, from + 16));
+    }
+    void put(char* p, __m512i v) const {
+        T* to = reinterpret_cast<T*>(p) - odd;
+        const __m512i upper = bits<__m512i>(bits<Vec<T>>(spread) + splat<T>(T(lanes<T> / 2)));
+        if constexpr (wide) {
+            _mm512_mask_storeu_epi64(to, __mmask8(mask), _mm512_permutexvar_epi64(spread, v));
+            _mm512_mask_storeu_epi64(to + 8, __mmask8(mask), _mm512_permutexvar_epi64(upper, v));
+        } else {
+            _mm512_mask_storeu_epi32(to, mask, _mm512_permutexvar_epi32(spread, v));
+            _mm512_mask_storeu_epi32(to + 16, mask, _mm512_permutexvar_epi32(upper, v));
+        }
+    }
+};
+#endif
+
+// to[i] = the i-th of n elements that lie `stride` bytes apart.
+template <class T> FW_INLINE void take_line(T* to, const char* from, int64_t stride, int64_t n) {
+    int64_t i = 0;
+#if defined(FW_AVX512)
+    if constexpr (sizeof(T) == 4 || sizeof(T) == 8)
+        if (stride == 2 * int64_t(sizeof(T)) && n >= lanes<T>) {
+            const EverySecond<Moved<T>> line(from);
+            for (; i + lanes<T> <= n; i += lanes<T>) _mm512_storeu_si512(to + i, line.take(from + i * stride));
+        }
+    if constexpr (sizeof(T) == 2)
+        if (stride == 4)  // the lower halves of numbers twice as wide, of which the last one reaches further
+            for (; i + 16 < n; i += 16)
+                _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                                    _mm512_cvtepi32_epi16(_mm512_loadu_si512(from + i * 4)));
+#else
+    if constexpr (sizeof(T) == 4 || sizeof(T) == 8) {
+        constexpr int64_t L = lanes<T>;
+        using E = Moved<T>;
+        if (stride == 2 * int64_t(sizeof(T)))  // two vectors that end with the last element wanted
+            for (; i + L <= n; i += L) {
+                const E* p = reinterpret_cast<const E*>(from) + 2 * i;
+                const Vec<E> some = evens_of_overlapping<E>(load(p), load(p + L - 1));
+                std::memcpy(to + i, &some, sizeof some);
+            }
+    }
+#endif
+    for (; i < n; ++i) std::memcpy(to + i, from + i * stride, sizeof(T));
+}
+
+// The i-th of n elements that lie `stride` bytes apart = from[i]; what lies between them is not touched.
+template <class T> FW_INLINE void put_line(char* to, int64_t stride, const T* from, int64_t n) {
+    int64_t i = 0;
+#if defined(FW_AVX512)
+    if constexpr (sizeof(T) == 4 || sizeof(T) == 8)
+        if (stride == 2 * int64_t(sizeof(T)) && n >= lanes<T>) {
+            const EverySecond<Moved<T>> line(to);
+            for (; i + lanes<T> <= n; i += lanes<T>) line.put(to + i * stride, _mm512_loadu_si512(from + i));
+        }
+    if constexpr (sizeof(T) == 2)
+        if (stride == 4)
+            for (; i + 16 <= n; i += 16)
+                _mm512_mask_storeu_epi16(to + i * 4, 0x55555555, _mm512_cvtepu16_epi32(_mm256_loadu_si256(
+                    reinterpret_cast<const __m256i*>(from + i))));
+#endif
+    for (; i < n; ++i) std::memcpy(to + i * stride, from + i, sizeof(T));
+}
+
+}  // namespace fw
