@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import framework as fw
 from framework import _native
-from framework.data.randomness import SampleRandom, mix
+from framework.data.randomness import SampleRandom, mix, start_twisters
 from framework.memory_formats import dense_axes
 from framework.ops.convert import cast
 from framework.ops.image import pad
@@ -402,7 +402,7 @@ def test_samples_start_as_their_seeds_say():
                 draws.start(place)
                 key = mix(draws._row + place)
                 found = random.random(), np.random.rand(), random.gauss(0, 1), np.random.randn()
-                random.seed(key), np.random.seed(key & 0xFFFFFFFF)
+                start_twisters(key)
                 assert found == (random.random(), np.random.rand(), random.gauss(0, 1), np.random.randn())
                 random.gauss(0, 1), np.random.randn()
     assert random.getstate() == python

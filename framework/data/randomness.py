@@ -31,6 +31,27 @@ def mix(x: int) -> int:
     return x ^ (x >> 31)
 
 
+def twister_words(key: int) -> np.ndarray:
+    """The words with which Python's and NumPy's Mersenne Twisters start for a key: (2, 624) of uint32.
+
+    Each is a hash of the key and of its place: the generators' own seedings are chains of multiplications, which wait
+    for one another. Murmur3's last steps (A. Appleby, 2011), with half of the key before each multiplication.
+    """
+    words = np.arange(2 * 624, dtype=np.uint32) * np.uint32(0x9E3779B9) + np.uint32(key & 0xFFFFFFFF)
+    words = (words ^ words >> np.uint32(16)) * np.uint32(0x85EBCA6B) + np.uint32(key >> 32)
+    words = (words ^ words >> np.uint32(13)) * np.uint32(0xC2B2AE35)
+    words = (words ^ words >> np.uint32(16)).reshape(2, 624)
+    words[:, 0] |= np.uint32(1 << 31)  # never all of them 0
+    return words
+
+
+def start_twisters(key: int) -> None:
+    """Start Python's and NumPy's global generators for a key."""
+    python, numpy = twister_words(key)
+    random.setstate((3, (*python.tolist(), 624), None))
+    np.random.set_state(("MT19937", numpy, 624, 0, 0.0))
+
+
 def _starter(python: random.Random, numpy: np.random.RandomState) -> Any:
     return _native.module.Starter(python, object.__basicsize__, numpy.seed)
 
@@ -47,11 +68,13 @@ def _can_start() -> bool:
     starter.numpy_is(bits)
     for place in range(2):
         key = starter.start(1, place)
-        if key != mix(1 + place) or python.getstate() != random.Random(key).getstate():
+        if key != mix(1 + place):
             return False
-        for state, wanted in zip(numpy.get_state(), np.random.RandomState(key & 0xFFFFFFFF).get_state()):
-            if not np.array_equal(state, wanted):  # type: ignore[arg-type]
-                return False
+        words, state = twister_words(key), numpy.get_state()
+        if python.getstate() != (3, (*words[0].tolist(), 624), None) \
+                or not np.array_equal(state[1], words[1]) or tuple(state[2:]) != (624, 0, 0.0):
+            return False
+        numpy.standard_normal()  # one more is kept in reserve, which the next start must drop
     return True
 
 
@@ -83,8 +106,7 @@ class SampleRandom:
             key = self._native.start(self._row, place)
         if key is None:
             key = mix(self._row + place)
-            random.seed(key)
-            np.random.seed(key & 0xFFFFFFFF)
+            start_twisters(key)
         default_generator._start(key, 1)
 
     def collating(self, number: int = 0) -> None:

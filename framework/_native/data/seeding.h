@@ -1,9 +1,7 @@
-// Starting Python's and NumPy's Mersenne Twisters anew for sample after sample, many seeds at once. No Python.
+// Starting Python's and NumPy's Mersenne Twisters anew for sample after sample. No Python.
 #pragma once
 
 #include <cstdint>
-
-#include "base/simd.h"
 
 namespace fw::seeding {
 
@@ -12,14 +10,9 @@ struct Twister {
     uint32_t words[N];
 };
 
-constexpr int LANES = 32;  // places of a row whose seeds are found together
+uint64_t mix(uint64_t x);  // splitmix64, as data/randomness.py has it
 
-// The seeds of LANES places of a row, and the states that they start.
-struct Seeds {
-    uint64_t keys[LANES];
-    Twister python[LANES], numpy[LANES];
-
-    void find(uint64_t row, uint64_t first);  // of the places from `first` on
-};
+// The words with which a generator starts for a key, Python's (0) or NumPy's (1): as `twister_words` there.
+void start(uint64_t key, uint32_t which, uint32_t* words);
 
 }  // namespace fw::seeding

@@ -80,6 +80,8 @@ def _check_names(module: Module, slots: dict, given: Mapping) -> None:
 
 def _tied(slots: dict, given: Mapping) -> dict[str, Tensor]:
     """The plan, with a value given for one of several tied names under all of them."""
+    if len({id(owner.__dict__[name]) for owner, name in slots.values()}) == len(slots):
+        return dict(given)  # as nearly always: no tensor has two names
     names: dict[int, list[str]] = {}
     for path, (owner, name) in slots.items():
         names.setdefault(id(owner.__dict__[name]), []).append(path)

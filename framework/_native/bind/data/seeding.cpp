@@ -47,21 +47,18 @@ public:
 
     // Starts both for this place of a row; returns its key, or None if it must be done without this.
     nb::object start(uint64_t row, uint64_t place) {
-        if (!known_ || row != row_ || place / LANES != block_) prepare(row, place / LANES);
-        int lane = int(place % LANES);
-        uint64_t key = seeds_.keys[lane];
-        if (!(key >> 32) || !numpy_) return nb::none();
-        memcpy(state_->words, seeds_.python[lane].words, sizeof(Twister));
+        if (!numpy_) return nb::none();
+        const uint64_t key = mix(row + place);
+        seeding::start(key, 0, state_->words);
         state_->index = Twister::N;
         nb::setattr(python_, "gauss_next", nb::none());
-        const Twister& wanted = seeds_.numpy[lane];
-        if (untouched()) {
-            memcpy(numpy_->words, wanted.words, sizeof(Twister));
-        } else {  // numbers were drawn: a second normal number may be kept, which only NumPy can drop
+        if (!untouched()) {  // numbers were drawn: a second normal number may be kept, which only NumPy can drop
             seed_numpy_(nb::int_(uint32_t(key)));
             clean_ = true;
         }
-        installed_ = &wanted;
+        seeding::start(key, 1, numpy_->words);
+        numpy_->position = Twister::N;
+        installed_ = *reinterpret_cast<const Twister*>(numpy_->words);
         return nb::int_(key);
     }
 
@@ -87,23 +84,14 @@ public:
 private:
     bool untouched() const {
         return clean_ && numpy_ && numpy_->position == Twister::N &&
-               installed_ && !memcmp(numpy_->words, installed_->words, sizeof(Twister));
-    }
-
-    void prepare(uint64_t row, uint64_t block) {
-        if (installed_) kept_ = *installed_, installed_ = &kept_;
-        seeds_.find(row, block * LANES);
-        row_ = row, block_ = block, known_ = true;
+               !memcmp(numpy_->words, installed_.words, sizeof(Twister));
     }
 
     nb::object python_, seed_numpy_, numpy_owner_;
     PythonState* state_;
     NumpyState* numpy_ = nullptr;
-    bool known_ = false, clean_ = false;
-    uint64_t row_ = 0, block_ = 0;
-    Seeds seeds_;
-    const Twister* installed_ = nullptr;  // what NumPy's generator began with last
-    Twister kept_;                        // that, when its place among the seeds is needed
+    bool clean_ = false;  // whether NumPy keeps no normal number, unless it drew since
+    Twister installed_;
 };
 
 }  // namespace
