@@ -17,7 +17,8 @@ from framework.ops.reduce.sums import nanmean_op, nansum_op
 from framework.ops.shape.diagonals import put_diagonal
 
 pytestmark = pytest.mark.skipif(_native.module is None, reason=f"no native extension: {_native.isa}")
-SHAPES = [(1, 1), (1, 5), (5, 1), (4, 3), (3, 4), (2, 3, 3), (2, 2, 20, 7), (64, 64), (3, 64), (200, 20), (2, 1024, 5)]
+SHAPES = [(1, 1), (1, 5), (5, 1), (4, 3), (3, 4), (2, 3, 3), (2, 2, 20, 7), (64, 64), (3, 64), (200, 20),
+          (2, 1024, 5)]
 
 
 def close(found, want, most):

@@ -34,8 +34,8 @@ def mix(x: int) -> int:
 def twister_words(key: int) -> np.ndarray:
     """The words with which Python's and NumPy's Mersenne Twisters start for a key: (2, 624) of uint32.
 
-    Each is a hash of the key and of its place: the generators' own seedings are chains of multiplications, which wait
-    for one another. Murmur3's last steps (A. Appleby, 2011), with half of the key before each multiplication.
+    Each is a hash of the key and of its place: the generators' own seedings are chains of multiplications,
+    which wait for one another. Murmur3's last steps (A. Appleby, 2011), with half of the key before each.
     """
     words = np.arange(2 * 624, dtype=np.uint32) * np.uint32(0x9E3779B9) + np.uint32(key & 0xFFFFFFFF)
     words = (words ^ words >> np.uint32(16)) * np.uint32(0x85EBCA6B) + np.uint32(key >> 32)

@@ -66,7 +66,7 @@ def _plain(k: Any) -> bool:
 
 
 def _is_number(k: Any) -> bool:
-    """Whether an item is a tensor of one whole number without dimensions, which means what the number does."""
+    """Whether an item is a tensor of one whole number, without dimensions: it means what the number does."""
     return isinstance(k, Tensor) and k._array.ndim == 0 and k._array.dtype.kind in "iu"
 
 
