@@ -61,8 +61,26 @@ bool answer(PyObject* question, const nb::python_error& error) {
     return taken(PyObject_CallOneArg(question, value.ptr())).ptr() == Py_True;
 }
 
+// Whether an array broadcasts to `a`; the dimensions that it has in full, a bit each, are missing no longer.
+bool broadcasts(PyArrayObject* b, PyArrayObject* a, uint64_t& missing) {
+    const int n = PyArray_NDIM(b), lead = PyArray_NDIM(a) - n;
+    if (lead < 0) return false;
+    for (int d = 0; d < n; ++d) {
+        if (PyArray_DIM(b, d) == PyArray_DIM(a, lead + d)) missing &= ~(uint64_t(1) << (lead + d));
+        else if (PyArray_DIM(b, d) != 1) return false;
+    }
+    return true;
+}
+
+// Those along which something changes.
+uint64_t dimensions_of(PyArrayObject* a) {
+    uint64_t all = 0;
+    for (int d = 0; d < PyArray_NDIM(a); ++d) all |= uint64_t(PyArray_DIM(a, d) != 1) << d;
+    return all;
+}
+
 // op(*inputs, **settings) into x: (record, x, inputs, settings, the kinds of dtype that it writes, name). The inputs are
-// tensors of the dtype and the shape of x, and numbers.
+// tensors of the dtype of x which broadcast to its shape, together all of it, and numbers.
 nb::object write_call(PyObject* const* args) {
     PyObject *op = args[0], *x = args[1], *inputs = args[2], *settings = args[3];
     const Held a = memory_of(x);
@@ -74,15 +92,18 @@ nb::object write_call(PyObject* const* args) {
     if (PyUnicode_FindChar(args[4], Py_UCS4(kind), 0, PyUnicode_GET_LENGTH(args[4]), 1) < 0) return nb::object();
     PyObject* given[MOST + 2];
     nb::object held[MOST];
-    bool whole = false;
+    uint64_t missing = dimensions_of(a);
+    bool array = false;  // besides numbers
     const bool whole_numbers = PyArray_TYPE(a) == NPY_INT64;
     for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* other = PyTuple_GET_ITEM(inputs, i);
         if (PyArrayObject* b = array_of(other)) {
-            if (has_node(other) || PyArray_DESCR(b) != PyArray_DESCR(a) || !PyArray_SAMESHAPE(a, b)) return nb::object();
+            if (has_node(other) || PyArray_DESCR(b) != PyArray_DESCR(a)) return nb::object();
+            if (PyArray_SAMESHAPE(a, b)) missing = 0;
+            else if (!broadcasts(b, a, missing)) return nb::object();
             given[i + 1] = reinterpret_cast<PyObject*>(b);
             held[i] = nb::borrow(given[i + 1]);
-            whole = true;
+            array = true;
         } else if (is_weak(other) && (kind == 'f' || kind == 'V' || (whole_numbers && PyLong_CheckExact(other)))) {
             given[i + 1] = other;
         } else {
@@ -90,7 +111,7 @@ nb::object write_call(PyObject* const* args) {
         }
     }
     const nb::object runner = asked(quiet, word_run);
-    if (!whole || runner.is_none() || !asked(quiet, word_site).is_none()) return nb::object();
+    if (!array || missing || runner.is_none() || !asked(quiet, word_site).is_none()) return nb::object();
     const nb::object kernel = kernel_of(op, kind == 'V');
     given[0] = kernel.ptr();
     nb::object names = nb::borrow(out_name);
