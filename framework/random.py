@@ -359,21 +359,12 @@ def drawn_at_once(function: str, shape: Any, *settings: Any) -> Any:
 
     None where there is no extension, or numbers are drawn for a batch, or NumPy has the generator's state.
     """
-    draw = getattr(_native.module, function, None)
-    if draw is None or state.batches:
-        return None
-    source = _own.generator or default_generator
-    with source._lock:
-        words = source._words
-        if words is None:
-            if source._source is not None:
-                return None
-            words = source._state()
-        array = draw(words, shape, *settings)
-        if array is NotImplemented:
-            return None
-        source._words = words
-    return array
+    return None
+
+
+if hasattr(_native.module, "set_up_draws"):
+    _native.module.set_up_draws(_own, default_generator)
+    drawn_at_once = _native.module.drawn_at_once
 
 
 def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
@@ -536,15 +527,9 @@ def integers_at_once(low: int, high: int, shape: tuple[int, ...]) -> Any:
 
     None where ``integers_array`` has to look closer.
     """
-    module = _native.module
-    if module is None or state.batches or 0 in shape or not -_HALF <= low < high <= _HALF:
+    if 0 in shape or not -_HALF <= low < high <= _HALF:
         return None
-    source = _own.generator or default_generator
-    with source._lock:
-        if source._words is None:
-            return None
-        key = module.philox_word(source._words)
-    return module.keyed_integers(shape, key, low, (high - low) % _WORD)
+    return drawn_at_once("philox_keyed", shape, low, (high - low) % _WORD)
 
 
 def keyed_integers(key: int, low: int, high: int, shape: tuple[int, ...]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from ..dtypes import DType
 from ..tensor import Tensor
 from .pointwise.complex_numbers import view_as_complex, view_as_real
+from .record.aliases import view_maker
 from .record.args import one_dim, tensor_arg
 from .record.public import bare, public
 from .shape.broadcast import _expand_method as expand
@@ -22,14 +23,26 @@ def _copied(found: Any) -> Any:
     return tuple([part.clone() for part in found]) if isinstance(found, tuple) else found.clone()
 
 
-def _copy_form(function: Callable, example: str, shown: str, base: str = "") -> Callable:
-    """``name_copy``; example: the arguments of ``fw.name_copy(x, ...)`` with x = [[1, 2], [3, 4]]."""
+# pieces of a length along a dimension, or positions where that is 0, of a tensor in no graph
+_pieces_copied = view_maker("copied_pieces")
+
+
+def _copy_form(function: Callable, example: str, shown: str, base: str = "",
+               length: Callable | None = None) -> Callable:
+    """``name_copy``; example: the arguments of ``fw.name_copy(x, ...)`` with x = [[1, 2], [3, 4]].
+
+    length: gives the dimension and the length of pieces, of a call's arguments.
+    """
     base = base or function.__name__
     name = f"{base}_copy"
     plain = bare(function)
 
     @wraps(plain, updated=())  # its further keywords are added anew
     def form(input: Tensor, *args: Any, **settings: Any) -> Any:
+        if length is not None and not settings:
+            out = _pieces_copied(input, *length(*args))
+            if out is not NotImplemented:
+                return out
         return _copied(plain(tensor_arg(input, name), *args, **settings))
     form.__name__ = form.__qualname__ = name
     form.__module__ = __name__
@@ -44,12 +57,14 @@ diagonal_copy = _copy_form(diagonal, "", "tensor([1., 4.])")
 expand_copy = _copy_form(expand, "[0], (2, 2)", "tensor([[1., 2.],\n            [1., 2.]])", "expand")
 permute_copy = _copy_form(permute, ", (1, 0)", "tensor([[1., 3.],\n            [2., 4.]])")
 select_copy = _copy_form(select, ", 1, 0", "tensor([1., 3.])")
-split_copy = _copy_form(unsafe_split, ", 1", "(tensor([[1., 2.]]), tensor([[3., 4.]]))", "split")
+split_copy = _copy_form(unsafe_split, ", 1", "(tensor([[1., 2.]]), tensor([[3., 4.]]))", "split",
+                        length=lambda size=None, dim=0, *_: (dim, size or None))
 split_with_sizes_copy = _copy_form(split_with_sizes, ", [1, 1]", "(tensor([[1., 2.]]), tensor([[3., 4.]]))")
 squeeze_copy = _copy_form(squeeze, "[:1]", "tensor([1., 2.])")
 t_copy = _copy_form(t, "", "tensor([[1., 3.],\n            [2., 4.]])")
 transpose_copy = _copy_form(transpose, ", 0, 1", "tensor([[1., 3.],\n            [2., 4.]])")
-unbind_copy = _copy_form(unbind, "", "(tensor([1., 2.]), tensor([3., 4.]))")
+unbind_copy = _copy_form(unbind, "", "(tensor([1., 2.]), tensor([3., 4.]))",
+                         length=lambda dim=0, *_: (dim, 0))
 unfold_copy = _copy_form(unfold, "[0], 0, 1, 1", "tensor([[1.],\n            [2.]])")
 unsqueeze_copy = _copy_form(unsqueeze, "[0], 0", "tensor([[1., 2.]])")
 view_as_complex_copy = _copy_form(view_as_complex, "", "tensor([1.+2.j, 3.+4.j])")

@@ -84,6 +84,46 @@ template <class T> bool solve(const T* a, int64_t n, T* b, int64_t k, bool upper
     return true;
 }
 
+// The same of few rows, whose number the compiler knows.
+template <class T, int N> void eliminate_few(T* a, int64_t* exchanged, bool pivot) {
+    for (int i = 0; i < N; ++i) {
+        int p = i;
+        for (int r = i + 1; pivot && r < N; ++r)
+            if (std::fabs(a[r * N + i]) > std::fabs(a[p * N + i])) p = r;
+        exchanged[i] = p;
+        if (p != i)
+            for (int c = 0; c < N; ++c) std::swap(a[i * N + c], a[p * N + c]);
+        const T top = a[i * N + i] == 0 ? T(1) : a[i * N + i];
+        for (int r = i + 1; r < N; ++r) {
+            const T f = a[r * N + i] /= top;
+            for (int c = i + 1; c < N; ++c) a[r * N + c] = f != 0 ? a[r * N + c] - f * a[i * N + c] : a[r * N + c];
+        }
+    }
+}
+
+template <class T, int N> bool solve_few(const T* a, T* b, int64_t k, bool upper, bool unit) {
+    bool regular = true;
+    for (int i = 0; i < N; ++i) regular &= unit || a[i * N + i] != 0;
+    if (!regular) return false;
+    for (int64_t j = 0; j < k; ++j) {
+        T x[N];
+        for (int i = 0; i < N; ++i) x[i] = b[i * k + j];
+        if (upper) {
+            for (int i = N - 1; i >= 0; --i) {
+                if (!unit) x[i] /= a[i * N + i];
+                for (int r = 0; r < i; ++r) x[r] -= a[r * N + i] * x[i];
+            }
+        } else {
+            for (int i = 0; i < N; ++i) {
+                if (!unit) x[i] /= a[i * N + i];
+                for (int r = i + 1; r < N; ++r) x[r] -= a[r * N + i] * x[i];
+            }
+        }
+        for (int i = 0; i < N; ++i) b[i * k + j] = x[i];
+    }
+    return true;
+}
+
 // Calls body(number of the matrix, room for BLOCK columns): small matrices on all threads, others by products that are.
 template <class T, class F> void each(int64_t count, int64_t m, int64_t n, F&& body) {
     const auto some = [&](int64_t begin, int64_t end) {
@@ -102,7 +142,10 @@ void lu_factors(const T* from, int64_t count, int64_t m, int64_t n, bool pivot, 
     each<T>(count, m, n, [&](int64_t i, T* room) {
         T* a = std::copy(from + i * m * n, from + (i + 1) * m * n, packed + i * m * n) - m * n;
         int64_t* exchanged = scratch<int64_t>(0, k);
-        eliminate(a, m, n, exchanged, pivot, room);
+        if (m == 2 && n == 2) eliminate_few<T, 2>(a, exchanged, pivot);
+        else if (m == 3 && n == 3) eliminate_few<T, 3>(a, exchanged, pivot);
+        else if (m == 4 && n == 4) eliminate_few<T, 4>(a, exchanged, pivot);
+        else eliminate(a, m, n, exchanged, pivot, room);
         int64_t* of = order + i * m;
         for (int64_t r = 0; r < m; ++r) of[r] = r;
         for (int64_t r = 0; r < k; ++r) {
@@ -117,7 +160,12 @@ bool solve_triangles(const T* a, const T* b, int64_t count, int64_t n, int64_t k
     std::atomic<bool> regular{true};
     each<T>(count, n, std::min(n, k), [&](int64_t i, T* room) {
         T* x = std::copy(b + i * n * k, b + (i + 1) * n * k, out + i * n * k) - n * k;
-        if (!solve(a + i * n * n, n, x, k, upper, unit, room)) regular.store(false);
+        const T* own = a + i * n * n;
+        const bool good = n == 2   ? solve_few<T, 2>(own, x, k, upper, unit)
+                          : n == 3 ? solve_few<T, 3>(own, x, k, upper, unit)
+                          : n == 4 ? solve_few<T, 4>(own, x, k, upper, unit)
+                                   : solve(own, n, x, k, upper, unit, room);
+        if (!good) regular.store(false);
     });
     return regular;
 }

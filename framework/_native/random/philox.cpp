@@ -74,16 +74,14 @@ struct PhiloxState {
 
 template <class T> using Bits = typename std::make_unsigned<Int<T>>::type;  // what one number is made of
 
-// Numbers that convert(bits, n, to) makes of random bits. The first and the last ones come one by one: the
+// Numbers that convert(bits, n, to) makes of random bits. The first and the last ones are drawn one by one: the
 // first end the block under way, and the last leave in the buffer what NumPy would leave there.
 template <class T, class F> void fill(PhiloxState& s, T* out, int64_t n, F convert) {
     constexpr int64_t PER = BLOCK * 8 / int64_t(sizeof(T));
-    auto one = [&](T* to) {
-        Bits<T> drawn = s.next<Bits<T>>();
-        convert(&drawn, 1, to);
-    };
+    Bits<T> few[2 * PER];
     int64_t i = 0;
-    for (; i < n && s.under_way<Bits<T>>(); ++i) one(out + i);
+    for (; i < n && s.under_way<Bits<T>>(); ++i) few[i] = s.next<Bits<T>>();
+    if (i) convert(few, i, out);
     int64_t whole = std::max<int64_t>(0, (n - i - 1) / PER);
     T* start = out + i;
     s.blocks(whole, [=](int64_t b, int64_t count, const uint64_t* words) {
@@ -91,7 +89,10 @@ template <class T, class F> void fill(PhiloxState& s, T* out, int64_t n, F conve
         std::memcpy(drawn, words, size_t(count) * BLOCK * 8);
         convert(drawn, count * PER, start + b * PER);
     });
-    for (i += whole * PER; i < n; ++i) one(out + i);
+    out = start + whole * PER;
+    const int64_t left = n - i - whole * PER;
+    for (int64_t k = 0; k < left; ++k) few[k] = s.next<Bits<T>>();
+    if (left) convert(few, left, out);
 }
 
 void uniform(const uint32_t* bits, int64_t n, float* to) {

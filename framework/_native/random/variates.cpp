@@ -59,6 +59,7 @@ template <class T, class Law> struct OfOne {
     double most;
     FW_INLINE bool good(int64_t i) const { return parameters[i] >= 0 && double(parameters[i]) <= most; }
     FW_INLINE bool same(int64_t i, int64_t j) const { return parameters[i] == parameters[j]; }
+    FW_INLINE bool is_sure(int64_t, T&) const { return false; }
     FW_INLINE Law law(int64_t i) const {
         const double x = double(parameters[i]);
         return Law(x >= 0 && x <= most ? x : 0);
@@ -71,6 +72,11 @@ template <class T> struct OfTwo {
         return n >= 0 && n == std::floor(n) && n < HUGE_VAL && p >= 0 && p <= 1;
     }
     FW_INLINE bool same(int64_t i, int64_t j) const { return counts[i] == counts[j] && chances[i] == chances[j]; }
+    FW_INLINE bool is_sure(int64_t i, T& number) const {  // what needs no draw
+        const T n = counts[i], p = chances[i];
+        number = p == 1 ? n : T(0);
+        return n == 0 || p == 0 || p == 1;
+    }
     FW_INLINE Binomial law(int64_t i) const {
         const double n = double(counts[i]), p = double(chances[i]);
         return n >= 0 && n < HUGE_VAL && p >= 0 && p <= 1 ? Binomial(n, p) : Binomial(0, 0);
@@ -84,9 +90,12 @@ template <class T, class Laws> bool by_laws(uint64_t key, const Laws& laws, T* o
     if (!good) return false;
     const PhiloxKey keys(key, VARIATES);
     parallel(n, 512, [&](int64_t begin, int64_t end) {
+        int64_t of = begin;
         auto law = laws.law(begin);
         for (int64_t i = begin; i < end; ++i) {
-            if (i > begin && !laws.same(i, i - 1)) law = laws.law(i);
+            if (laws.is_sure(i, out[i])) continue;
+            if (!laws.same(i, of)) law = laws.law(i);
+            of = i;
             Sequence drawn(keys, i);
             out[i] = T(law.number(drawn));
         }

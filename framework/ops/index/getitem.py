@@ -24,7 +24,7 @@ from ..record.args import tensor_arg
 from ..record.autocast import by_place
 from ..record.into import count_if_begun, guard
 from ..record.public import public
-from ..shape.broadcast import broadcast_shape, expand
+from ..shape.broadcast import broadcast_shape, expand, take_size
 from ..shape.join import stack_op
 from ..shape.slices import slice_op, sliced, take_slice
 from ..shape.view import take_shape
@@ -33,6 +33,7 @@ from .index import (
     _key,
     check_range,
     count_true,
+    flattened,
     index_op,
     index_put_op,
     indexed_shape,
@@ -543,6 +544,8 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     tensor_arg(input, "index_put"), tensor_arg(values, "index_put", "values")
     if type(indices) is tuple and type(input._array) is np.ndarray and quiet.run is not None:
         known = _stacked(indices, input._array)  # nearly always
+        if known is not NotImplemented:
+            values = _widened(values, known.shape[1:] + input._array.shape[len(indices):])
         if known is not NotImplemented and _fits(values, input._array, known.shape[1:], len(indices)):
             return _put_at(input, wrap(known), tuple(range(len(indices))), values, accumulate)
     for place, i in enumerate(indices):
@@ -573,9 +576,20 @@ def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = F
     tensor([[0., 1.],
             [1., 0.]])
     """
-    if not accumulate and isinstance(values, Tensor) and _set_chosen_quickly(input, indices, values):
-        return input
+    if not accumulate and isinstance(values, Tensor):
+        if type(indices) is tuple and len(indices) == 1 and type(indices[0]) is Tensor:
+            values = _widened(values, indices[0]._array.shape + input._array.shape[1:])
+        if _set_chosen_quickly(input, indices, values):
+            return input
     return _index_put_into(input, indices, values, accumulate)
+
+
+def _widened(values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Values repeated to the shape of what is chosen, where new dimensions in front do that."""
+    own = values._array.shape
+    if own and own != shape and own == shape[len(shape) - len(own):]:
+        return take_size(values, shape)
+    return values
 
 
 def _index_only(choice: Choice, x: Tensor) -> Choice:
@@ -601,16 +615,15 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
             [0., 7.]])
     """
     tensor_arg(input, "put"), tensor_arg(index, "put", "index"), tensor_arg(source, "put", "source")
-    if source.dtype is not input.dtype:
+    if source._array.dtype is not input._array.dtype and source.dtype is not input.dtype:
         raise DTypeError(f"put: source must be {input.dtype} like the tensor, got {source.dtype}; convert it")
     if index._array.size != source._array.size:
         raise ShapeError(f"put: index has {index.numel()} elements and source {source.numel()}; they must be "
                          f"equally many")
-    flat, places, values = [x if x._array.ndim == 1 else take_shape(x, (x.numel(),))
-                            for x in (input, index, source)]
+    flat, places, values = flattened(input), flattened(index), flattened(source)
     if accumulate or not places._array.size:
         out = index_put(flat, (places,), values, accumulate)
     else:
         places = one_index(positions(places, flat._array.size, "put", 0, negative=True))
         out = index_put_op.run(flat, values, places, dims=(0,))
-    return out if flat is input else take_shape(out, input.shape)
+    return out if flat is input else take_shape(out, input._array.shape)

@@ -323,6 +323,16 @@ def one_index(index: Tensor) -> Tensor:
     return out
 
 
+def flattened(x: Tensor) -> Tensor:
+    """The elements of a tensor in one dimension, for a record alone: of one in no graph it is no view."""
+    array = x._array
+    if array.ndim == 1:
+        return x
+    if x._node is None and quiet.run is not None and type(array) is np.ndarray:
+        return wrap(array.reshape(-1))
+    return take_shape(x, (array.size,))
+
+
 # the dimension in [0, ndim) along which an index of one dimension, checked, fits; -1 where that is not known
 _fitting = native_or("line_fits", lambda x, index, dim: -1)
 
@@ -434,5 +444,4 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     """
     n = tensor_arg(input, "take")._array.size
     index = positions(index, n, "take", 0, negative=True)
-    flat = input if input._array.ndim == 1 else take_shape(input, (n,))
-    return index_op.run(flat, one_index(index), dims=(0,))
+    return index_op.run(flattened(input), one_index(index), dims=(0,))

@@ -13,7 +13,7 @@ from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.slices import take_slice
 from ..shape.view import take_shape
-from .index import count_true, mask_op, mask_put
+from .index import count_true, flattened, mask_op, mask_put
 from .scatter import gather_op
 
 
@@ -52,7 +52,8 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     tensor([1., 0., 2.])
     """
     input, mask = _same_shape(input, _mask_arg(mask, "masked_scatter"), "masked_scatter")
-    if tensor_arg(source, "masked_scatter", "source").dtype is not input.dtype:
+    if tensor_arg(source, "masked_scatter", "source")._array.dtype is not input._array.dtype \
+            and source.dtype is not input.dtype:
         raise DTypeError(f"masked_scatter: source must be {input.dtype} like the tensor, got {source.dtype}")
     if device_code.enabled and device_code.is_device_array(input._array) and source.numel():
         return _scattered_by_place(input, mask, take_shape(source, (source.numel(),)))
@@ -60,9 +61,10 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     if source._array.size < count:
         raise ShapeError(f"masked_scatter: the mask chooses {count} elements, source has "
                          f"{source.numel()}")
-    value = source if source._array.ndim == 1 else take_shape(source, (source.numel(),))
+    value = flattened(source)
     if value._array.size != count:
-        value = take_slice(value, (slice(count),))
+        value = wrap(value._array[:count]) if value is not source and value._node is None \
+            and type(value._array) is np.ndarray else take_slice(value, (slice(count),))
     return mask_put.run(input, value, mask, count=count)
 
 

@@ -130,7 +130,7 @@ def _isin_kernel(xp: Any, x: Any, y: Any, *, assume_unique: bool, invert: bool) 
     return ~found if invert else found
 
 
-isin_op = Op("isin", "x y", batch=batch_isin, kernel=_isin_kernel)
+isin_op = Op("isin", "x y", batch=batch_isin, kernel=_isin_kernel, native="isin")
 
 
 @public(out=True, also="element=elements test_element=test_elements")

@@ -9,13 +9,20 @@ import numpy as np
 from ...backends import cuda, device_code, device_flags
 from ...dtypes import INTEGER
 from ...errors import DTypeError, ShapeError
+from ...quiet import quiet
 from ...tensor import Tensor, wrap
 from ..convert.cast import from_array
 from ..record.args import one_dim, size_args, tensor_arg
+from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import expand
 from ..shape.view import take_shape
-from .index import index_op, one_index
+from .index import flattened, index_op, one_index
+
+# along the last dimension, of what is in no graph on the CPU
+repeat_op = Op("repeat_each", "x", kernel=lambda xp, x, *, times: xp.repeat(x, times, axis=-1),
+               native="repeat_each", moves=True,
+               infer=lambda x, *, times: Meta((*x.shape[:-1], x.shape[-1] * times), x.dtype))
 
 
 @public(method=True)
@@ -33,12 +40,14 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     if repeats is None:
         return _repeated(input.numel(), input, input)
     if dim is None or input.ndim == 0:
-        input, at = take_shape(input, (input.numel(),)), 0
+        input, at = flattened(input), 0
     else:
         at = one_dim(dim, input.ndim, "repeat_interleave")
     if type(repeats) is int and repeats > 0 and at == input.ndim - 1 and input.numel() \
             and output_size in (None, repeats * input.shape[at]):
         own = input.shape
+        if input._node is None and type(input._array) is np.ndarray and quiet.run is not None:
+            return repeat_op.run(input, times=repeats)
         each = expand.run(take_shape(input, (*own, 1)), size=(*own, repeats))
         return take_shape(each, (*own[:at], own[at] * repeats))
     if output_size is not None and isinstance(repeats, Tensor):

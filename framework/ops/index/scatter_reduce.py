@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import numpy as np
+
 from ...errors import ShapeError
+from ...quiet import quiet
 from ...tensor import Tensor
 from ..pointwise.arithmetic import over
 from ..pointwise.choose import where_op
@@ -14,6 +17,7 @@ from ..record.public import public
 from ..shape.broadcast import expand
 from ..shape.slices import slice_along
 from . import cuda
+from .index import positions
 from .scatter import _at_least_1d, _check, _grid, _sources, gather, gather_op, scatter, scatter_add, ungather
 
 WAYS = ("sum", "prod", "mean", "amax", "amin")
@@ -110,6 +114,31 @@ def _combined(x: Any, at: int, index: Any, src: Any, reduce: str, include_self: 
     return total / count if x.dtype.is_floating_point else total // count
 
 
+_COMBINED = {"prod": "multiply", "mean": "add", "amax": "maximum", "amin": "minimum"}
+
+
+def _index_reduce_kernel(xp: Any, x: Any, source: Any, index: Any, *, dim: int, way: str, own: bool) -> Any:
+    out = xp.moveaxis(xp.array(x, copy=True, order="C"), dim, 0)
+    if not own:
+        out[index] = {"prod": 1, "mean": 0, "amax": -xp.inf, "amin": xp.inf}[way]
+    combine, counts = getattr(xp, _COMBINED[way]), xp.full(len(out), int(own))
+    for place, part in zip(index.tolist(), xp.moveaxis(source, dim, 0)):
+        out[place] = combine(out[place], part)
+        counts[place] += 1
+    if way == "mean":
+        out[index] /= counts[index].reshape(-1, *(1,) * (x.ndim - 1)).astype(x.dtype)
+    return xp.ascontiguousarray(xp.moveaxis(out, 0, dim))
+
+
+# of numbers on the CPU, in no graph
+index_reduce_op = Op("index_reduce", "x source index", kernel=_index_reduce_kernel, native="index_reduce",
+                     infer=lambda x, *_, **__: x)
+
+
+def _is_plain(x: Tensor) -> bool:
+    return type(x._array) is np.ndarray and x._array.dtype.char in "fd" and quiet.run is not None
+
+
 @public(method=True, inplace=True, out=True)
 def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
                  include_self: bool = True) -> Tensor:
@@ -128,6 +157,10 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
     if index.ndim > 1 or source.shape != wanted:
         raise ShapeError(f"index_reduce: index must be (n) and source {list(wanted)}, got shapes "
                          f"{list(index.shape)} and {list(source.shape)}")
+    if input._node is source._node is None and index._array.ndim == 1 \
+            and _is_plain(input) and _is_plain(source):
+        whole = positions(index, input._array.shape[at], "index_reduce", at)
+        return index_reduce_op.run(input, source, whole, dim=at, way=reduce, own=bool(include_self))
     places: Any = index.reshape(-1, *(1,) * (source.ndim - 1 - at))  # type: ignore[attr-defined]
     places = expand.run(places, size=source.shape) if source.ndim else index
     return scatter_reduce(input, dim, places, source, reduce, include_self=include_self)

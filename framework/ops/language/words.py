@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...backends.native import native_or
 from ...memory_formats import axes_of
 from ..record.rounded import widened
 from . import erf as erf_
@@ -76,8 +77,14 @@ def all_finite(x: Any) -> bool:
     return bool(np.isfinite(np.add.reduce(x, axis=None)))
 
 
+# quotients of int64 or int32 of one shape, rounded towards 0
+_whole_quotients = native_or("trunc_divide", lambda x, y: NotImplemented)
+
+
 def _trunc_divide(xp: Any) -> Callable:
     def trunc_divide(x: Any, y: Any) -> Any:
+        if xp is np and (out := _whole_quotients(x, y)) is not NotImplemented:
+            return out
         if np.result_type(x, y).kind not in "iub":
             return xp.trunc(xp.true_divide(x, y))
         quotient = xp.floor_divide(x, y)

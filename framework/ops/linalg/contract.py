@@ -77,10 +77,9 @@ def index_sizes(equation: str, shapes: Sequence[tuple[int, ...]]) -> dict[str, i
 
 def einsum_kernel(xp: Any, *xs: Any, equation: str) -> Any:
     if len(xs) == 2:
-        left, _, out = equation.partition("->")
-        x_term, y_term = left.split(",")
-        if _plain(x_term, y_term, out) and _plain(y_term, x_term, out) and _agree(xs, x_term, y_term):
-            return _contract(xp, xs[0], x_term, xs[1], y_term, out)
+        plan = _plan(equation, tuple(xs[0].shape), tuple(xs[1].shape))
+        if plan is not None:
+            return _contract(xp, *xs, *plan)
     if len(xs) > 2 and xp is np:
         return _by_pairs(xs, equation)
     result = xp.einsum(equation, *xs, optimize=len(xs) > 2)
@@ -107,25 +106,34 @@ def _plain(term: str, other: str, out: str) -> bool:
     return len(set(term)) == len(term) and all(c in other or c in out for c in term)
 
 
-def _agree(xs: Sequence, x_term: str, y_term: str) -> bool:
-    sizes = dict(zip(x_term, xs[0].shape))
-    return all(sizes.get(c, s) == s for c, s in zip(y_term, xs[1].shape))
+@lru_cache(maxsize=1024)
+def _plan(equation: str, x_shape: tuple[int, ...], y_shape: tuple[int, ...]) -> tuple | None:
+    """How two operands are one batched matrix product; None where they are not.
 
-
-def _contract(xp: Any, x: Any, x_term: str, y: Any, y_term: str, out: str) -> Any:
-    """Two operands as one batched matrix product, which goes to BLAS."""
-    size = {**dict(zip(x_term, x.shape)), **dict(zip(y_term, y.shape))}
+    For each the order of its dimensions and its shape then; of the result its shape, and their order then.
+    """
+    left, _, out = equation.partition("->")
+    x_term, y_term = left.split(",")
+    size = dict(zip(x_term, x_shape))
+    agree = all(size.get(c, s) == s for c, s in zip(y_term, y_shape))
+    if not (agree and _plain(x_term, y_term, out) and _plain(y_term, x_term, out)):
+        return None
+    size.update(zip(y_term, y_shape))
     batch = [c for c in out if c in x_term and c in y_term]
     rows = [c for c in out if c in x_term and c not in y_term]
     columns = [c for c in out if c not in x_term]
     summed = [c for c in x_term if c in y_term and c not in out]
 
-    def grouped(a: Any, term: str, *groups: list[str]) -> Any:
+    def grouped(term: str, *groups: list[str]) -> tuple:
         order = [term.index(c) for group in (batch, *groups) for c in group]
-        shape = [size[c] for c in batch] + [math.prod(size[c] for c in g) for g in groups]
-        return a.transpose(order).reshape(shape)
-
-    matmul = _cpu_matmul if xp is np else partial(matmul_kernel, xp)
-    product = matmul(grouped(x, x_term, rows, summed), grouped(y, y_term, summed, columns))
+        return order, [size[c] for c in batch] + [math.prod(size[c] for c in g) for g in groups]
     now = batch + rows + columns
-    return product.reshape([size[c] for c in now]).transpose([now.index(c) for c in out])
+    return (grouped(x_term, rows, summed), grouped(y_term, summed, columns),
+            ([size[c] for c in now], [now.index(c) for c in out]))
+
+
+def _contract(xp: Any, x: Any, y: Any, first: tuple, second: tuple, result: tuple) -> Any:
+    """Two operands as one batched matrix product, which goes to BLAS."""
+    matmul = _cpu_matmul if xp is np else partial(matmul_kernel, xp)
+    product = matmul(x.transpose(first[0]).reshape(first[1]), y.transpose(second[0]).reshape(second[1]))
+    return product.reshape(result[0]).transpose(result[1])

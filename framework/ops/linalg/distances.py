@@ -24,7 +24,7 @@ from ..record.planned import Step, have_kernels, planned
 from ..record.public import public
 from ..reduce.extremes import amax
 from ..reduce.sums import sum_op
-from ..reduce.vector_norm import norm_op, vector_norm
+from ..reduce.vector_norm import norm_op, p_norm, vector_norm
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.diagonals import triangle_places
 from ..shape.view import take_shape
@@ -169,7 +169,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
         input, other = map(autocast.in_float32_on_a_gpu, (input, other))
     x, y = promoted("dist", input=input, other=other)
     floating(x, "dist")
-    return vector_norm(x - y, ord=float(p))
+    return p_norm(x - y, float(p), None, False, None, "dist")
 
 
 def _distances(x: Any, y: Any, *, p: float) -> Tensor:

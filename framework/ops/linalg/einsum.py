@@ -115,8 +115,13 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         operands = tuple(operands[0])
     if not operands:
         raise ValueError("einsum: wanted at least one operand")
-    xs = same_dtype("einsum", **{f"operands[{i}]": x for i, x in enumerate(operands)})
-    return einsum_op.run(*xs, equation=parse(equation, tuple(x.ndim for x in xs)))
+    own = None
+    for x in operands:
+        if type(x) is not Tensor or own is not None and x._array.dtype is not own:
+            operands = tuple(same_dtype("einsum", **{f"operands[{i}]": x for i, x in enumerate(operands)}))
+            break
+        own = x._array.dtype
+    return einsum_op.run(*operands, equation=parse(equation, tuple([x.ndim for x in operands])))
 
 
 def _from_sublists(args: tuple) -> tuple[str, tuple]:

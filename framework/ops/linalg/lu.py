@@ -12,7 +12,7 @@ from ..record.batched import leading
 from ..record.constants import like
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..shape.broadcast import expand
+from ..shape.broadcast import expand, take_size
 from ..shape.diagonals import tril, tril_op, triu, triu_op
 from ..shape.join import cat_op
 from ..shape.slices import put_slice, slice_op
@@ -222,6 +222,14 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
     return LU(P, L, U) if unpack_data else LU(P, nothing, nothing)
 
 
+def _rows_at(x: Any, order: Any) -> Any:
+    """The rows of matrices (*, n, k) in another order (*, n, 1)."""
+    shape = x._array.shape
+    if order._array.shape[:-1] != shape[:-1]:
+        return take_along_dim(x, order, -2)
+    return gather_op.run(x, take_size(order, shape), dim=len(shape) - 2)
+
+
 @public("linalg", out=True, autocast="float32")
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True,
              adjoint: bool = False) -> Tensor:
@@ -246,8 +254,8 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True,
         below = swap_last(packed)
         X = triangular_op.run(below, B, upper=False, unit=False)
         X = triangular_op.run(below, X, upper=True, unit=True)
-        X = take_along_dim(X, order.argsort(-2), -2)
+        X = _rows_at(X, order.argsort(-2))
     else:
-        X = triangular_op.run(packed, take_along_dim(B, order, -2), upper=False, unit=True)
+        X = triangular_op.run(packed, _rows_at(B, order), upper=False, unit=True)
         X = triangular_op.run(packed, X, upper=True, unit=False)
     return X if left else swap_last(X)

@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import numpy as np
+
 from ...errors import ShapeError
+from ...quiet import quiet
 from ...tensor import Tensor
 from ..pointwise.choose import where_op
 from ..record.args import floating, tensor_arg
 from ..record.batched import leading
 from ..record.constants import like
-from ..record.op import Op
+from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.scan import cumprod
 from ..reduce.sums import as_summed
@@ -19,16 +22,32 @@ from .factor import column, eye, matrix, turned, use_kernel
 from .matmul import promoted
 
 
-def _powers(x: Any, n: Any, op: str) -> Any:
-    """1, x, x**2, ... as a last dimension of size n (default: that of the last dimension)."""
+def _powers_kernel(xp: Any, x: Any, *, count: int, falling: bool) -> Any:
+    out = xp.ones((*x.shape, count), x.dtype)
+    factors = xp.broadcast_to(x[..., None], (*x.shape, max(count - 1, 0)))
+    out[..., 1:] = xp.cumprod(factors, axis=-1, dtype=x.dtype)
+    return out[..., ::-1] if falling else out
+
+
+# of numbers on the CPU, in no graph
+powers_op = Op("powers", "x", kernel=_powers_kernel, native="powers",
+               infer=lambda x, *, count, falling: Meta((*x.shape, count), x.dtype))
+
+
+def _powers(x: Any, n: Any, op: str, falling: bool = False) -> Any:
+    """1, x, x**2, ... as a last dimension of size n (default: that of the last one), or backwards."""
     n = x.shape[-1] if n is None else n
+    if type(n) is int and n >= 0 and x._node is None and type(x._array) is np.ndarray \
+            and x._array.dtype.char in "fdl" and quiet.run is not None:
+        return powers_op.run(x, count=n, falling=falling)
     if isinstance(n, bool) or not hasattr(n, "__index__") or n.__index__() < 0:
         raise ValueError(f"{op}: N must be a whole number >= 0, got {n!r}")
     x = as_summed(x, None, op)
     first = x.new_ones((*x.shape, 1))
     if n < 2:
         return first[..., :n]
-    return cat([first, cumprod(column(x).expand(*x.shape, n - 1), -1)], -1)
+    out = cat([first, cumprod(column(x).expand(*x.shape, n - 1), -1)], -1)
+    return flip(out, -1) if falling else out
 
 
 @public("linalg", name="vander")
@@ -58,8 +77,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """
     if tensor_arg(x, "vander", "x").ndim != 1:
         raise ShapeError(f"vander: x must be a vector, got shape {list(x.shape)}; linalg.vander takes any")
-    out = _powers(x, N, "vander")
-    return out if increasing else flip(out, -1)
+    return _powers(x, N, "vander", falling=not increasing)
 
 
 @public("linalg", out=True, autocast="float32")

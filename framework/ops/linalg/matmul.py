@@ -211,6 +211,14 @@ def _product(op: str, **pair: Any) -> Tensor:
     return matmul_op.run(*same_dtype(op, **pair))
 
 
+def are_alike(x: Any, ndim: int, y: Any, other: int) -> bool:
+    """Whether both are plain tensors of one dtype with so many dimensions."""
+    if type(x) is not Tensor or type(y) is not Tensor:
+        return False
+    a, b = x._array, y._array
+    return a.dtype is b.dtype and a.ndim == ndim and b.ndim == other
+
+
 def of_ndim(op: str, **wanted: tuple[Any, int]) -> None:
     for name, (x, ndim) in wanted.items():
         if type(x) is Tensor and x._array.ndim == ndim:
@@ -229,6 +237,8 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> fw.mm(fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0], [4.0]]))
     tensor([[11.]])
     """
+    if out is None and not autocast.used and are_alike(input, 2, mat2, 2):
+        return matmul_op.run(input, mat2)
     of_ndim("mm", input=(input, 2), mat2=(mat2, 2))
     return matmul(input, mat2, out=out)
 
@@ -242,6 +252,9 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> fw.bmm(fw.ones(2, 1, 3), fw.ones(2, 3, 1)).flatten()
     tensor([3., 3.])
     """
+    if out is None and not autocast.used and are_alike(input, 3, mat2, 3) \
+            and input._array.shape[0] == mat2._array.shape[0]:
+        return matmul_op.run(input, mat2)
     of_ndim("bmm", input=(input, 3), mat2=(mat2, 3))
     if input.shape[0] != mat2.shape[0]:
         raise ShapeError(f"bmm: shapes {list(input.shape)} and {list(mat2.shape)} hold {input.shape[0]} and "

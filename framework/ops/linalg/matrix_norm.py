@@ -8,7 +8,7 @@ from ...tensor import Tensor
 from ..record import autocast
 from ..record.args import many_dims, number_arg, one_dim, tensor_arg
 from ..record.public import public
-from ..reduce.vector_norm import vector_norm
+from ..reduce.vector_norm import p_norm
 from ..shape.view import take_order, take_shape
 from .decompositions import svdvals
 from .factor import matrix
@@ -34,7 +34,7 @@ def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
                          f"{list(input.shape)}")
     if isinstance(ord, str) or (isinstance(dim, (tuple, list)) and len(dim) == 2 and ord is not None):
         return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
-    return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+    return p_norm(input, 2 if ord is None else ord, dim, keepdim, dtype, "vector_norm")
 
 
 @public("linalg", out=True)
@@ -53,7 +53,8 @@ def matrix_norm(input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
         input = autocast.in_float32_on_a_gpu(input)
     ord = number_arg(ord, "matrix_norm", "ord")
     if ord == "fro" and dim == (-2, -1) and dtype is None:
-        return vector_norm(matrix(input, "matrix_norm", square=False, half=True), 2, dim, keepdim)
+        matrix(input, "matrix_norm", square=False, half=True)
+        return p_norm(input, 2, dim, keepdim, None, "vector_norm")
     if dtype is not None:
         input = input.to(dtype)  # type: ignore[attr-defined]
     matrix(input, "matrix_norm", square=False, half=True)
@@ -61,7 +62,7 @@ def matrix_norm(input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
         raise ValueError(f"matrix_norm: dim must name two dimensions, got {dim!r}")
     row, column = (one_dim(d, input.ndim, "matrix_norm") for d in dim)
     if ord == "fro":
-        return vector_norm(input, 2, (row, column), keepdim)
+        return p_norm(input, 2, (row, column), keepdim, None, "vector_norm")
     rest = tuple(d for d in range(input.ndim) if d not in (row, column))
     input = take_order(input, (*rest, row, column))
     if ord in ("nuc", 2, -2):

@@ -113,6 +113,8 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
     matrix(input, "triangular_solve", square=False, name="input")
     T = swap_last(matrix(A, "triangular_solve")) if transpose else matrix(A, "triangular_solve")
     solution = solve_triangular(T, input, upper=upper is not transpose, unitriangular=unitriangular)
+    if solution._array.shape[:-2] == A._array.shape[:-2]:
+        return TriangularSolve(solution, A.clone())  # type: ignore[attr-defined]
     return TriangularSolve(solution, A.expand(*solution.shape[:-2], *A.shape[-2:]).clone())  # type: ignore
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from ...backends import about_to_read
 from ...errors import ShapeError
 from ...tensor import Tensor
+from ..record import autocast
 from ..record.args import tensor_arg
 from ..record.batched import leading
 from ..record.op import Op
@@ -14,7 +15,7 @@ from ..shape.slices import put_slice, slice_op
 from ..shape.view import take_shape
 from . import cuda_exp
 from .factor import column, eye, matrix, row
-from .matmul import matmul, swap_last
+from .matmul import matmul, matmul_op, swap_last
 from .systems import inv
 
 
@@ -27,19 +28,20 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     """
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"matrix_power: n must be an int, got {type(n).__name__}")
-    if tensor_arg(input, "matrix_power", "input").ndim < 2 or input.shape[-1] != input.shape[-2]:
+    shape = tensor_arg(input, "matrix_power", "input")._array.shape
+    if len(shape) < 2 or shape[-1] != shape[-2]:
         raise ShapeError(f"matrix_power: wanted square matrices (*, k, k), got shape {list(input.shape)}")
     if n < 0:
         input, n = inv(input), -n
     if n == 0:
         return input * 0 + eye(input, input.shape[-1]).to(input.dtype)  # type: ignore[attr-defined,operator]
-    result = None
+    result, times = None, matmul if autocast.used else matmul_op.run
     while n:
         if n & 1:
-            result = input if result is None else matmul(result, input)
+            result = input if result is None else times(result, input)
         n >>= 1
         if n:
-            input = matmul(input, input)
+            input = times(input, input)
     return result.clone() if result is input else result  # type: ignore[union-attr,return-value]
 
 

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError
+from ...quiet import quiet
 from ...tensor import Tensor
 from ..language.cuda import DeviceKernel
 from ..language.program import native_kernel
+from ..pointwise.arithmetic import add_op, mul_op, plus_product
 from ..pointwise.complex_numbers import conj
 from ..record import autocast
 from ..record.args import one_dim, tensor_arg
@@ -17,10 +19,10 @@ from ..record.batched import rowwise
 from ..record.op import Meta, Op
 from ..record.planned import Step, planned
 from ..record.public import public
-from ..reduce.sums import sum_op
+from ..reduce.sums import as_summed, sum_op
 from ..shape.broadcast import broadcast_shape, sum_to
 from ..shape.view import take_order, take_shape
-from .matmul import _product, bmm, matmul_op, mm, of_ndim, promoted, same_dtype
+from .matmul import _product, are_alike, bmm, matmul_op, mm, of_ndim, promoted, same_dtype
 
 
 @public(method=True, out=True, autocast=by_place("lower"), asks=False, deferred=True)
@@ -32,6 +34,8 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     """
     if autocast.used:
         input, vec = autocast.on_a_gpu("lower", input, vec)
+    if are_alike(input, 2, vec, 1):
+        return matmul_op.run(input, vec)
     of_ndim("mv", input=(input, 2), vec=(vec, 1))
     return _product("mv", input=input, vec=vec)
 
@@ -90,9 +94,10 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     tensor([[3., 4.],
             [6., 8.]])
     """
-    of_ndim("outer", input=(input, 1), vec2=(vec2, 1))
-    input, vec2 = promoted("outer", input=input, vec2=vec2)
-    return take_shape(input, (input._array.shape[0], 1)) * vec2  # type: ignore[operator]
+    if not are_alike(input, 1, vec2, 1):
+        of_ndim("outer", input=(input, 1), vec2=(vec2, 1))
+        input, vec2 = promoted("outer", input=input, vec2=vec2)
+    return mul_op.run(take_shape(input, (input._array.shape[0], 1)), vec2)
 
 
 @public(method=True, out=True, autocast=by_place("widest", "lower"))
@@ -115,17 +120,20 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 def _plus_product(op: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     """``beta * x + alpha * product``; with beta 0 nothing of ``x`` counts, nan included."""
-    tensor_arg(x, op)
-    if alpha != 1:
-        product = product * alpha  # type: ignore[operator]
-    own, shape = x._array.shape, product._array.shape
-    if own not in (shape, shape[max(len(shape) - len(own), 0):]) \
-            and broadcast_shape((own, shape), op) != shape:
+    own, shape = tensor_arg(x, op)._array.shape, product._array.shape
+    if own != shape and not _expands(own, shape):
         raise ShapeError(f"{op}: x of shape {list(x.shape)} does not expand to that of the product, "
                          f"{list(product.shape)}")
+    if alpha != 1:
+        product = product * alpha  # type: ignore[operator]
     if beta == 0:
         return product
-    return (x if beta == 1 else x * beta) + product  # type: ignore[operator]
+    return add_op.run(x if beta == 1 else x * beta, product)  # type: ignore[operator]
+
+
+def _expands(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    behind = len(shape) - len(own)
+    return behind >= 0 and all(n == 1 or n == m for n, m in zip(own, shape[behind:]))
 
 
 @public(method=True, inplace=True, out=True, autocast="lower", deferred=True)
@@ -145,6 +153,8 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     >>> fw.addmv(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([3.0, 4.0]))
     tensor([12.])
     """
+    if not autocast.used and are_alike(mat, 2, vec, 1):
+        return _plus_product("addmv", input, matmul_op.run(mat, vec), beta, alpha)
     return _plus_product("addmv", input, mv(mat, vec), beta, alpha)
 
 
@@ -155,6 +165,11 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     >>> fw.addr(fw.ones(1, 2), fw.tensor([1.0]), fw.tensor([3.0, 4.0]))
     tensor([[4., 5.]])
     """
+    if are_alike(vec1, 1, vec2, 1) and beta == 1 and type(alpha) in (int, float) and type(input) is Tensor:
+        own, vector = input._array, vec1._array
+        if own.dtype is vector.dtype and own.dtype.kind == "f" \
+                and own.shape == (vector.size, vec2._array.size):
+            return plus_product.run(input, take_shape(vec1, (vector.size, 1)), vec2, value=alpha)
     return _plus_product("addr", input, outer(vec1, vec2), beta, alpha)
 
 
@@ -179,15 +194,8 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
     return _plus_product("addbmm", input, product, beta, alpha)
 
 
-@public(out=True, autocast=by_place("widest", "lower"))
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """Sums over pairs of dimensions: the last ``dims`` of ``a`` with the first of ``b``, or two lists.
-
-    Raises ShapeError where paired sizes differ and none is 1, which counts as repeated.
-
-    >>> fw.tensordot(fw.ones(2, 3, 4), fw.ones(3, 4, 5), dims=2).shape
-    (2, 5)
-    """
+@planned
+def _tensordot(a: Tensor, b: Tensor, dims: Any) -> list[Step]:
     a, b = same_dtype("tensordot", a=a, b=b)
     if isinstance(dims, (tuple, list)):
         first, second = (d if isinstance(d, (tuple, list)) else [d] for d in dims)
@@ -200,19 +208,45 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     n = [one_dim(d, b.ndim, "tensordot", "dims[1]") for d in second]
     one_a = tuple(d for d, e in zip(m, n) if a.shape[d] == 1 != b.shape[e])  # repeated along the other's size
     one_b = tuple(e for d, e in zip(m, n) if b.shape[e] == 1 != a.shape[d])
-    a = sum_op.run(a, dims=tuple(sorted(d for d, e in zip(m, n) if e in one_b)), keepdim=True) if one_b else a
-    b = sum_op.run(b, dims=tuple(sorted(e for d, e in zip(m, n) if d in one_a)), keepdim=True) if one_a else b
-    if [a.shape[d] for d in m] != [b.shape[d] for d in n]:
-        raise ShapeError(f"tensordot: dims {m} of shape {list(a.shape)} have sizes "
-                         f"{[a.shape[d] for d in m]}, dims {n} of shape {list(b.shape)} have sizes "
-                         f"{[b.shape[d] for d in n]}, and they must be equal")
+    summed_a = tuple(sorted(d for d, e in zip(m, n) if e in one_b))
+    summed_b = tuple(sorted(e for d, e in zip(m, n) if d in one_a))
+    shape_a = [1 if d in summed_a else s for d, s in enumerate(a.shape)]
+    shape_b = [1 if d in summed_b else s for d, s in enumerate(b.shape)]
+    if [shape_a[d] for d in m] != [shape_b[d] for d in n]:
+        raise ShapeError(f"tensordot: dims {m} of shape {shape_a} have sizes "
+                         f"{[shape_a[d] for d in m]}, dims {n} of shape {shape_b} have sizes "
+                         f"{[shape_b[d] for d in n]}, and they must be equal")
     rows = [d for d in range(a.ndim) if d not in m]
     columns = [d for d in range(b.ndim) if d not in n]
-    size = math.prod(a.shape[d] for d in m)
-    rest_a, rest_b = tuple(a.shape[d] for d in rows), tuple(b.shape[d] for d in columns)
-    left = take_shape(take_order(a, (*rows, *m)), (math.prod(rest_a), size))
-    right = take_shape(take_order(b, (*n, *columns)), (size, math.prod(rest_b)))
-    return take_shape(matmul_op.run(left, right), rest_a + rest_b)
+    size = math.prod(shape_a[d] for d in m)
+    rest_a, rest_b = tuple(shape_a[d] for d in rows), tuple(shape_b[d] for d in columns)
+    return [(_contracted, 2, {
+        "left": (summed_a, (*rows, *m), (math.prod(rest_a), size)),
+        "right": (summed_b, (*n, *columns), (size, math.prod(rest_b))), "shape": rest_a + rest_b})]
+
+
+def _contracted(a: Tensor, b: Tensor, *, left: tuple, right: tuple, shape: tuple[int, ...]) -> Tensor:
+    return take_shape(matmul_op.run(_as_matrix(a, *left), _as_matrix(b, *right)), shape)
+
+
+def _as_matrix(x: Tensor, summed: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, int]) -> Tensor:
+    x = sum_op.run(x, dims=summed, keepdim=True) if summed else x
+    return take_shape(x if order == _ORDERS[:len(order)] else take_order(x, order), shape)
+
+
+_ORDERS = tuple(range(64))
+
+
+@public(out=True, autocast=by_place("widest", "lower"))
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """Sums over pairs of dimensions: the last ``dims`` of ``a`` with the first of ``b``, or two lists.
+
+    Raises ShapeError where paired sizes differ and none is 1, which counts as repeated.
+
+    >>> fw.tensordot(fw.ones(2, 3, 4), fw.ones(3, 4, 5), dims=2).shape
+    (2, 5)
+    """
+    return _tensordot(a, b, dims)
 
 
 def _cross_infer(x: Meta, y: Meta, *, dim: int) -> Meta:
@@ -282,8 +316,9 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     tensor(11.)
     """
     a, b = promoted("vecdot", x=x, y=y)
-    product = conj(a) * b  # type: ignore[operator]
-    return product.sum(one_dim(dim, product.ndim, "vecdot"))
+    product = mul_op.run(conj(a) if a._array.dtype.kind == "c" else a, b)
+    at = one_dim(dim, product._array.ndim, "vecdot")
+    return sum_op.run(as_summed(product, None, "vecdot"), dims=(at,), keepdim=False)
 
 
 def _blocks(x: Tensor, y: Tensor, wide: tuple, tall: tuple, shape: tuple) -> Tensor:
@@ -306,4 +341,17 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     >>> fw.kron(fw.tensor([1, 10]), fw.tensor([1, 2]))
     tensor([ 1,  2, 10, 20])
     """
+    if type(input) is Tensor is type(other) and input._node is other._node is None and quiet.run is not None:
+        a, b = input._array, other._array
+        if type(a) is np.ndarray and a.dtype is b.dtype and a.dtype.char in "fdl":
+            return kron_op.run(input, other)
     return _kron(input, other)
+
+
+def _kron_kernel(xp: Any, x: Any, y: Any) -> Any:
+    return xp.kron(x, y)
+
+
+# of numbers on the CPU, in no graph
+kron_op = Op("kron", "x y", kernel=_kron_kernel, native="kron", infer=lambda x, y: Meta(tuple(
+    a * b for a, b in zip(*[(1,) * (max(x.ndim, y.ndim) - t.ndim) + t.shape for t in (x, y)])), x.dtype))

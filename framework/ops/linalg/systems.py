@@ -1,5 +1,6 @@
 """Systems of linear equations and inverses."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +11,11 @@ from ...tensor import Tensor
 from ..record.args import tensor_arg
 from ..record.op import Meta
 from ..record.public import public
+from ..shape.broadcast import take_size
 from ..shape.view import take_order, take_shape
 from .decompositions import svdvals
 from .factor import column, eye, inv_op, matrix, qr_op, row, solve_infer, solve_op, triangular_op, turned
-from .matmul import promoted, swap_last
+from .matmul import matmul_op, promoted, swap_last
 from .rank import matrix_rank, pinv
 
 
@@ -56,7 +58,8 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         raise ShapeError(f"solve: B must be a vector or matrices, got shape {list(B.shape)}")
     if not left:
         A, B = swap_last(A), swap_last(B)
-    solve_infer(Meta(A.shape, A.dtype), Meta(B.shape, B.dtype))
+    if A._array.shape[:-1] != B._array.shape[:-1]:
+        solve_infer(Meta(A.shape, A.dtype), Meta(B.shape, B.dtype))
     X = solve_op.run(A, B)
     if vector:
         return take_shape(X, X.shape[:-1])
@@ -184,7 +187,7 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
 
 
 def _square(A: Tensor, first: tuple, last: tuple, op: str) -> Tensor:
-    m, n = int(np.prod(first)), int(np.prod(last))
+    m, n = math.prod(first), math.prod(last)
     if m != n:
         raise ShapeError(f"{op}: input of shape {list(A.shape)} is split into {list(first)} and "
                          f"{list(last)}, which have {m} and {n} elements; they must be equally many")
@@ -206,7 +209,7 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
         moved = tuple(d % A.ndim for d in dims)
         A = take_order(A, tuple(d for d in range(A.ndim) if d not in moved) + moved)
     first, last = A.shape[:B.ndim], A.shape[B.ndim:]
-    if int(np.prod(first)) != B.numel():
+    if math.prod(first) != B.numel():
         raise ShapeError(f"tensorsolve: other has shape {list(B.shape)}, the first dimensions of input are "
                          f"{list(first)}, and they must hold as many elements; dims= moves others to the end")
     return take_shape(solve(_square(A, first, last, "tensorsolve"),
@@ -220,5 +223,8 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     >>> fw.cholesky_inverse(fw.tensor([[2.0]]))
     tensor([[0.2500]])
     """
-    matrix(input, "cholesky_inverse", name="input")
-    return cholesky_solve(eye(input, input.shape[-1]).expand(input.shape), input, upper)
+    shape = matrix(input, "cholesky_inverse", name="input")._array.shape
+    one = eye(input, shape[-1])
+    L = turned(input) if upper else input
+    X = triangular_op.run(L, one if len(shape) == 2 else take_size(one, shape), upper=False, unit=False)
+    return matmul_op.run(turned(X), X)

@@ -194,6 +194,24 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     return _followed(made, running_mean, running_var, momentum, n, op)
 
 
+def batch_norm_parts(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+                     weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float) -> tuple | None:
+    """(y, mean, var) of ``batch_norm`` in training; None where that goes another way."""
+    op = "batch_norm"
+    if not have_kernels(input, weight, bias, running_mean, running_var) or input._array.ndim < 2 \
+            or format_of(input._array).ndim:
+        return None
+    shape = _channel_args(op, input, 2, running_mean=running_mean, running_var=running_var,
+                          weight=weight, bias=bias)
+    dims = (0, *range(2, len(shape)))
+    n = count_of(input._array.shape, dims)
+    if n < 2:
+        return None
+    made = in_one_dtype(batch_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
+    _followed(made, running_mean, running_var, momentum, n, op)
+    return made
+
+
 @public("nn.functional")
 def instance_norm(input: Tensor, running_mean: Tensor | None = None,
                   running_var: Tensor | None = None, weight: Tensor | None = None,

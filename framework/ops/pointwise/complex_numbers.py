@@ -25,7 +25,6 @@ from ..shape.complex_parts import as_complex_op, as_real_op, imag_op, part_infer
 from ..shape.view import transpose
 from .arithmetic import over
 from .choose import where_op
-from .elementary import cos, sin
 from .rounding import NOTHING
 
 # -- parts -----------------------------------------------------------------------------------------
@@ -225,6 +224,12 @@ def _pair(op: str, **tensors: Any) -> None:
                          f"{x.dtype} and {y.dtype}")
 
 
+_across = Elementwise("polar_real", "x y", "x * cos(y)", arguments="abs angle",
+                      vjp={"x": "g * cos(y)", "y": "-(g * x) * sin(y)"})
+_up = Elementwise("polar_imag", "x y", "x * sin(y)", arguments="abs angle",
+                  vjp={"x": "g * sin(y)", "y": "g * x * cos(y)"})
+
+
 @public(out=True, autocast="float32")
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """``abs * (cos(angle) + 1j * sin(angle))``; both float32 or both float64, shapes broadcast.
@@ -233,7 +238,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     tensor([2.+0.j])
     """
     _pair("polar", abs=abs, angle=angle)
-    return join_op.run(abs * cos(angle), abs * sin(angle))  # type: ignore[operator]
+    return join_op.run(_across.run(abs, angle), _up.run(abs, angle))
 
 
 _parts, _pairs = view_maker("parts"), view_maker("pairs")

@@ -20,7 +20,15 @@ from ..reduce.cuda import sort, topk
 from ..special.numbers import cuda_text
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"), "philox.cuh")
-_SLOPES = device_code.source(Path(__file__).with_name("slopes.cu"), begins=lambda char: cuda_text())
+
+
+def _slopes_text(char: str) -> str:
+    """The text of derivatives of samples that the extension is compiled from, and what it needs."""
+    path = Path(_native.__file__).parent / "random" / "slope_numbers.h"
+    return f"{cuda_text()}\n{device_code.text_of(str(path))}"
+
+
+_SLOPES = device_code.source(Path(__file__).with_name("slopes.cu"), begins=_slopes_text)
 
 
 def _numbers_text(char: str) -> str:

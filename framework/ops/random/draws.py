@@ -146,6 +146,8 @@ _tossed = Formula("where(draw < chance, 1.0, 0.0)", "draw, chance", rounded=True
 
 def _tossed_at_once(x: np.ndarray, p: Any) -> Any:
     """The usual call's coins, in the dtype of ``x``, of good chances; None for others."""
+    if p is x and (coins := drawn_at_once("philox_coins", x)) is not None:
+        return coins
     alike = type(p) is np.ndarray and p.dtype is x.dtype and p.shape == x.shape and _fits(p, 0.0, 1.0)
     one = type(p) is float and 0 <= p <= 1 and x.dtype.char == "f"  # is compared with numbers of 32 bits
     if x.dtype.char not in "fd" or not x.size or not (alike or one):
@@ -316,10 +318,10 @@ def _angles_kernel(xp: Any, x: Any, *, generator: Generator | None) -> Any:
 # around 0, of concentrations x
 angles_op = Op("von_mises", "x", kernel=_angles_kernel, infer=_same, batch=_for_examples,
                device=cuda.angles)
-slope_of_gamma = Op("_standard_gamma_grad", "x y", kernel=gamma_slope, infer=_same, batch=by_element,
-                    vjp="undefined", device=cuda.gamma_slope)
-_dirichlet_slope = Op("_dirichlet_grad", "x y w", kernel=dirichlet_slope, infer=_same, batch=rowwise,
-                      vjp="undefined", device=cuda.dirichlet_slope)
+slope_of_gamma = Op("_standard_gamma_grad", "x y", kernel=gamma_slope, native="gamma_slopes", infer=_same,
+                    batch=by_element, vjp="undefined", device=cuda.gamma_slope)
+_dirichlet_slope = Op("_dirichlet_grad", "x y w", kernel=dirichlet_slope, native="dirichlet_slopes",
+                      infer=_same, batch=rowwise, vjp="undefined", device=cuda.dirichlet_slope)
 _gamma = Op("_standard_gamma", "x", kernel=_gamma_kernel, infer=_same, batch=_for_examples, jvp="symmetric",
             device=cuda.gamma,
             vjp={"x": lambda g, x, out: g * slope_of_gamma(x, out)})
@@ -387,6 +389,9 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 
 def _poisson(xp: Any, x: Any, *, generator: Generator | None) -> Any:
+    if generator is None and type(x) is np.ndarray \
+            and (at_once := drawn_at_once("philox_poisson", x, cuda.MOST_RATE)) is not None:
+        return at_once
     if not _fits(x, 0.0, cuda.MOST_RATE):
         for most, text in zip((np.inf, cuda.MOST_RATE), cuda.RATES):
             _within(x, 0.0, most, f"poisson: {text}")
@@ -426,13 +431,18 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     tensor([3., 0.])
     """
     both = _real(count, "binomial", "count"), _real(prob, "binomial", "prob")
-    kind = promote_types(count.dtype, prob.dtype)
+    kind = count.dtype if count.dtype is prob.dtype else promote_types(count.dtype, prob.dtype)
     return binomial_op.run(*both, dtype=kind.numpy, generator=generator)
 
 
+_LARGEST = float(np.finfo(np.float64).max)
+
+
 def _binomial(xp: Any, count: Any, prob: Any, *, dtype: Any, generator: Generator | None) -> Any:
-    most = float(np.finfo(np.float64).max)
-    for x, high, text in zip((count, prob), (most, 1.0), cuda.TRIALS):
+    if generator is None and type(count) is np.ndarray is type(prob) \
+            and (at_once := drawn_at_once("philox_binomial", count, prob)) is not None:
+        return at_once
+    for x, high, text in zip((count, prob), (_LARGEST, 1.0), cuda.TRIALS):
         _within(x, 0.0, high, f"binomial: {text}", whole=x is count)
     both = [count, prob]
     if count.shape != prob.shape:

@@ -72,8 +72,9 @@ def _filled_at_once(x: Any, name: str, function: str, low: float, factor: float,
     if type(x) is not Tensor or x._node is not None:
         return False
     array = x._array
-    if type(array) is not np.ndarray or array.dtype.char not in "fd" or not array.size or quiet.run is None \
-            or not array.flags.writeable or x._more is not None:
+    if type(array) is not np.ndarray or array.dtype.char not in "fd":
+        return False
+    if not array.size or quiet.run is None or not array.flags.writeable or x._more is not None:
         return False
     drawn = drawn_at_once(function, array.shape, array.dtype.char == "d")
     if drawn is None:
@@ -116,6 +117,8 @@ def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: G
     tensor([3., 3.])
     """
     if generator is None and not bounds and type(low) in _NUMBERS and type(high) in _NUMBERS:
+        if drawn_at_once("into_uniform", input, low, high, "uniform_") is input:
+            return input
         if low == 0 and high == 1:
             if _filled_at_once(input, "uniform_", "philox_uniform", 0, 1):
                 return input
@@ -164,6 +167,9 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
     >>> fw.zeros(2).normal_(3.0, 0.0)
     tensor([3., 3.])
     """
+    if generator is None and type(mean) in _NUMBERS and type(std) in _NUMBERS \
+            and drawn_at_once("into_normal", input, mean, std, "normal_") is input:
+        return input
     if generator is None and type(mean) in _NUMBERS and type(std) in _NUMBERS and 0 <= std < 1e30 \
             and -1e30 < mean < 1e30 and _filled_at_once(
                 input, "normal_", "philox_normal", mean, std):
@@ -196,13 +202,16 @@ def random_(input: Tensor, low: Any = None, high: Any = None, *, generator: Gene
     >>> fw.zeros(2).random_(3, 4)
     tensor([3., 3.])
     """
-    low, high = _bounds(low, high, bounds, "random_")
+    if bounds:
+        low, high = _bounds(low, high, bounds, "random_")
     kind = input.dtype
     if low is None and high is None:
         low, high = 0, _exact_integers(kind)
     elif high is None:
         low, high = (0, low) if "from" not in bounds else (low, _exact_integers(kind))
     low, high = _range(0 if low is None else low, high, kind, "random_")
+    if generator is None and drawn_at_once("into_integers", input, low, high - low, "random_") is input:
+        return input
 
     def draw() -> Any:
         if generator is None and type(input._array) is np.ndarray:
@@ -237,11 +246,12 @@ def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | No
 
     def draw() -> Any:
         u = uniform_array(input.shape, kind, input.device, generator)
-        least = float(np.finfo(kind).epsneg / 2)  # u = 0 would give 0, whose log users then take
+        least = _LEAST[kind.char]  # u = 0 would give 0, whose log users then take
         return _moved(_waiting_time(u, least, float(lambd)), input)
     return _fill(input, "exponential_", draw)
 
 
+_LEAST = {char: float(np.finfo(char).epsneg / 2) for char in "fd"}
 _waiting_time = Formula("-log1p(-maximum(u, least)) / rate", "u, least, rate")
 
 
@@ -322,6 +332,9 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
     >>> fw.zeros(2).bernoulli_(1.0)
     tensor([1., 1.])
     """
+    if type(p) is float and generator is None \
+            and drawn_at_once("into_coins", input, p, "bernoulli_") is input:
+        return input
     if isinstance(p, Tensor):
         floating(p, "bernoulli_", "p")
         if p.ndim > input.ndim or any(a not in (1, b) for a, b in zip(p.shape[::-1], input.shape[::-1])):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...backends import on_device
 from ...backends.native import converted
-from ...device import Device, as_device
+from ...device import CPU, Device, as_device
 from ...dtypes import DType, as_dtype, float32, get_default_dtype, int64
 from ...errors import DTypeError, ShapeError
 from ...memory_formats import MemoryFormat
@@ -63,9 +63,9 @@ def _finish(array: Any, maker: Maker, out: Tensor | None, requires_grad: bool) -
     return result.requires_grad_(requires_grad) if requires_grad else result
 
 
-def _at_once(function: str, maker: Maker, size: tuple, given: tuple) -> Tensor | None:
-    """A tensor of the usual call: float32 on the CPU, nothing but the size said."""
-    if any(given) or get_default_dtype() is not float32 or as_device(None).type != "cpu":
+def _at_once(function: str, maker: Maker, size: tuple) -> Tensor | None:
+    """A tensor of the usual call, of which nothing but the size is said: float32 on the CPU."""
+    if get_default_dtype() is not float32 or as_device(None) is not CPU:
         return None
     array = drawn_at_once(function, _sizes(size, maker.name), False)
     return None if array is None else made(maker, array)
@@ -92,9 +92,8 @@ def rand(*size: Any, generator: Generator | None = None, out: Tensor | None = No
     >>> fw.rand(2, 3).shape
     (2, 3)
     """
-    given = generator, dtype, device, requires_grad, out is not None
-    at_once = _at_once("philox_uniform", RAND, size, given)
-    if at_once is not None:
+    if generator is dtype is device is out is None and not requires_grad \
+            and (at_once := _at_once("philox_uniform", RAND, size)) is not None:
         return at_once
     dtype, target = _kind_and_target(dtype, device, out)
     array = uniform_array(_sizes(size, "rand"), _float_kind(dtype, "rand").numpy, target, generator)
@@ -111,9 +110,8 @@ def randn(*size: Any, generator: Generator | None = None, out: Tensor | None = N
     >>> fw.randn((2, 3), dtype=fw.float64).dtype
     framework.float64
     """
-    given = generator, dtype, device, requires_grad, out is not None
-    at_once = _at_once("philox_normal", RANDN, size, given)
-    if at_once is not None:
+    if generator is dtype is device is out is None and not requires_grad \
+            and (at_once := _at_once("philox_normal", RANDN, size)) is not None:
         return at_once
     dtype, target = _kind_and_target(dtype, device, out)
     array = normal_array(_sizes(size, "randn"), _float_kind(dtype, "randn").numpy, target, generator)
@@ -139,7 +137,7 @@ def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Gene
         raise TypeError("randint: no size was given; write randint(high, size) or "
                         "randint(low, high, size)")
     if generator is dtype is device is out is None and not requires_grad and type(low) is type(high) is int \
-            and as_device(None).type == "cpu":
+            and as_device(None) is CPU:
         array = integers_at_once(low, high, _sizes((size,), "randint"))
         if array is not None:
             return made(RANDINT, array)
@@ -257,10 +255,10 @@ def randint_like(input: Tensor, low: int = 0, high: Any = None, *, generator: Ge
     >>> fw.randint_like(fw.ones(2), 5, 6)
     tensor([5., 5.])
     """
-    own = tensor_arg(input, "randint_like").dtype
     low, high = (0, low) if high is None else (low, high)
-    low, high = _range(low, high, own if dtype is None else as_dtype(dtype), "randint_like")
-    if type(input) is Tensor and (generator, dtype, device, requires_grad, memory_format) == _NOTHING \
+    kind = tensor_arg(input, "randint_like").dtype if dtype is None else as_dtype(dtype)
+    low, high = _range(low, high, kind, "randint_like")
+    if type(input) is Tensor and generator is dtype is device is memory_format is None and not requires_grad \
             and type(input._array) is np.ndarray and input._array.flags.c_contiguous:
         array = integers_at_once(low, high, input._array.shape)
         if array is not None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dtypes import INEXACT
 from ...errors import DTypeError, ShapeError, kind_of
 from ...tensor import Tensor
 
@@ -105,6 +106,8 @@ def ntuple(value: Any, n: int, op: str, name: str) -> tuple[int, ...]:
 
 def floating(x: Any, op: str, name: str = "input") -> None:
     """Raise unless the tensor (or Meta) ``x`` is floating or complex."""
+    if type(x) is Tensor and x._array.dtype.kind in INEXACT:
+        return
     if x.dtype.category < 2:
         raise DTypeError(f"{op}: argument '{name}' must be floating, got {x.dtype}; convert it, "
                          f"e.g. {name}.float()")

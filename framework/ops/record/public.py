@@ -109,12 +109,14 @@ def with_out(function: Callable[..., T], name: str | None = None,
     name = name or function.__name__
     names = getattr(function, "also", {})
     direct = function.__wrapped__ if names else function  # type: ignore[attr-defined]
+    unchosen = without_choosing(direct)
 
     @wraps(function)
     def call(*args: Any, out: Any = None, **settings: Any) -> Any:
         if out is None:
+            plain = direct if autocast.used else unchosen
             try:
-                return direct(*args, **settings) if settings else direct(*args)
+                return plain(*args, **settings) if settings else plain(*args)
             except TypeError:
                 if names.keys().isdisjoint(settings):
                     if (asked := asked_late(call, args, settings)) is not NotImplemented:

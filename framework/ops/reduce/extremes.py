@@ -98,10 +98,10 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     >>> fw.aminmax(fw.tensor([3.0, 1.0, 2.0]))
     aminmax(min=tensor(1.), max=tensor(3.))
     """
-    real_arg(input, "aminmax")
-    dims = tuple(range(input.ndim)) if dim is None else many_dims(
-        one_dim(dim, input.ndim, "aminmax"), input.ndim, "aminmax")
-    need_elements(input, dims, "aminmax")
+    own = real_arg(input, "aminmax")._array
+    dims = many_dims(None if dim is None else one_dim(dim, own.ndim, "aminmax"), own.ndim, "aminmax")
+    if not own.size:
+        need_elements(input, dims, "aminmax")
     return return_types.aminmax(amin_op.run(input, dims=dims, keepdim=keepdim),
                                 amax_op.run(input, dims=dims, keepdim=keepdim))
 

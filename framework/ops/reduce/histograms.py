@@ -8,11 +8,13 @@ import numpy as np
 
 from ... import dtypes
 from ...backends import about_to_read, device_code, device_flags, on_device
+from ...backends.native import native_or
 from ...backends.sums import add_at
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, wrap
 from ..convert.cast import cast, from_array
 from ..index.cuda import counts, ungather
+from ..index.index import extremes
 from ..record import return_types
 from ..record.args import floating, number_arg, real_arg, tensor_arg
 from ..record.op import Meta, Op
@@ -43,8 +45,8 @@ def _bincount_infer(x: Meta, weights: Meta | None, *, size: int) -> Meta:
     return Meta((size,), dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64)
 
 
-bincount_op = Op("bincount", "x weights", kernel=_bincount_kernel, infer=_bincount_infer, vjp="undefined",
-                 device=_bincount_on_device)
+bincount_op = Op("bincount", "x weights", kernel=_bincount_kernel, native="bincount",
+                 infer=_bincount_infer, vjp="undefined", device=_bincount_on_device)
 
 
 @public(method=True, op=bincount_op)
@@ -67,6 +69,11 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     wrong = "bincount: elements of input and minlength must not be negative, got "
     if minlength < 0:
         raise ValueError(f"{wrong}minlength={minlength}")
+    own = input._array
+    if weights is None and type(own) is np.ndarray and own.dtype.char == "l" and own.size:
+        least, most = extremes(own)
+        if least >= 0:
+            return bincount_op.run(input, None, size=max(most + 1, int(minlength)))
     told = device_flags.check(input._array, 0, 1 << 62, wrong + "the element {value}", error=ValueError)
     about_to_read(input._array, "bincount")
     with on_device(input._array):
@@ -87,7 +94,7 @@ def _histc_kernel(xp: Any, x: Any, *, bins: int, low: float, high: float) -> Any
     return xp.bincount(places, minlength=bins).astype(x.dtype)
 
 
-histc_op = Op("histc", "x", kernel=_histc_kernel, device=cuda.histc,
+histc_op = Op("histc", "x", kernel=_histc_kernel, native="histc", device=cuda.histc,
               infer=lambda x, *, bins, low, high: Meta((bins,), x.dtype), vjp="undefined")
 
 
@@ -109,7 +116,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     if low == high and input.numel() and device_code.enabled and device_code.is_device_array(input._array):
         return histc_op.run(input, bins=int(bins), low=low, high=high)
     if low == high and input.numel():
-        low, high = float(input._array.min()), float(input._array.max())
+        low, high = _ends(input._array) or (float(input._array.min()), float(input._array.max()))
     if low == high:
         low, high = low - 1, high + 1
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -131,7 +138,7 @@ def _histogram_on_device(x: Any, weight: Any, edges: Any) -> Any:
 
 
 histogram_op = Op(
-    "histogram", "x weight edges", vjp="undefined", device=_histogram_on_device,
+    "histogram", "x weight edges", vjp="undefined", native="histogram", device=_histogram_on_device,
     infer=lambda x, weight, edges: Meta((edges.shape[0] - 1,), x.dtype),
     kernel=lambda xp, x, weight, edges: xp.histogram(
         x.reshape(-1), bins=edges, weights=None if weight is None else weight.reshape(-1))[0].astype(x.dtype))
@@ -159,14 +166,20 @@ def _edges(x: Any, bins: Any, range: Any, op: str) -> Tensor:
     made = cuda.bin_edges(x._array.reshape(-1, 1), bins, op) if range is None else NotImplemented
     if made is not NotImplemented:
         return wrap(made[0])
-    low, high = range if range is not None else (
+    low, high = range if range is not None else _ends(x._array) or (
         (x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0))
     if bins < 1 or not low <= high:
         raise ValueError(f"{op}: bins must be positive and range rising, got bins={bins}, "
                          f"range={(low, high)}")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return from_array(np.linspace(low, high, bins + 1).astype(x.dtype.numpy), x)
+    edges = np.arange(bins + 1) * ((high - low) / bins) + low  # np.linspace, which takes longer to begin
+    edges[-1] = high
+    return from_array(edges.astype(x.dtype.numpy), x)
+
+
+# the least and the largest number of an array; None where it has nan, or no numbers of the host
+_ends = native_or("ends", lambda x: None)
 
 
 @public(method=True, op=histogram_op, out=True)
@@ -201,7 +214,8 @@ def _histogramdd_on_device(x: Any, weight: Any, *edges: Any) -> Any:
     return _by_places(cuda.bins_of(columns, edges, "histogramdd"), x, weight, tuple(e.size for e in edges))
 
 
-histogramdd_op = Op("histogramdd", "x weight *edges", vjp="undefined", kernel=_histogramdd_kernel,
+histogramdd_op = Op("histogramdd", "x weight *edges", vjp="undefined", native="histogramdd",
+                    kernel=_histogramdd_kernel,
                     device=_histogramdd_on_device,
                     infer=lambda x, weight, *edges: Meta(tuple(e.shape[0] - 1 for e in edges), x.dtype))
 

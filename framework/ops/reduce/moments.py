@@ -16,7 +16,7 @@ from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
 from . import cuda
-from .sums import count, in_dtype, mean, mean_op, reduced, spread, wide_sum
+from .sums import count, in_dtype, mean_op, reduced, spread, wide_sum
 
 
 def squared(x: Any) -> Any:
@@ -74,6 +74,8 @@ std_op = Op("std", "x", onnx="Sqrt(variance(x, dims, correction, keepdim))",
 
 
 def _spread_of(op: Op, x: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Tensor:
+    if dim is unbiased is correction is None and type(x) is Tensor and x._array.dtype.kind == "f":
+        return op.run(x, dims=many_dims(None, x._array.ndim, op.name), correction=1, keepdim=keepdim)
     if isinstance(dim, bool):  # var(x, unbiased)
         dim, unbiased = None, dim
     if unbiased is not None and correction is not None:
@@ -113,6 +115,12 @@ def std(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: b
     return _spread_of(std_op, input, dim, unbiased, keepdim, correction)
 
 
+def _mean_of(x: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    """The mean of what ``_spread_of`` has looked at."""
+    dims = many_dims(None if isinstance(dim, bool) else dim, x._array.ndim, "mean")
+    return mean_op.run(x, dims=dims, keepdim=keepdim)
+
+
 @public()
 def var_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
              correction: float | None = None) -> tuple[Tensor, Tensor]:
@@ -122,7 +130,7 @@ def var_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepd
     (tensor(1.), tensor(2.))
     """
     return (_spread_of(var_op, input, dim, unbiased, keepdim, correction),
-            mean(input, None if isinstance(dim, bool) else dim, keepdim))
+            _mean_of(input, dim, keepdim))
 
 
 @public()
@@ -134,7 +142,7 @@ def std_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepd
     (tensor(1.), tensor(2.))
     """
     return (_spread_of(std_op, input, dim, unbiased, keepdim, correction),
-            mean(input, None if isinstance(dim, bool) else dim, keepdim))
+            _mean_of(input, dim, keepdim))
 
 
 @public(method=True)

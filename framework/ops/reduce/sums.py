@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends import array_module
+from ...dtypes import INEXACT
 from ...tensor import Tensor
 from ..convert.cast import cast
 from ..language.elementwise import Elementwise
@@ -94,17 +95,21 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     """
     if autocast.used and dtype is None:
         input = autocast.in_float32_on_a_gpu(input)
-    if dtype is None and not keepdim and type(input) is Tensor and input._array.dtype == bool:
-        return count_op.run(input, dims=many_dims(dim, input.ndim, "sum"))  # in a byte each, not in eight
+    if dtype is None and type(input) is Tensor:
+        own = input._array
+        if own.dtype.kind in INEXACT:
+            return sum_op.run(input, dims=many_dims(dim, own.ndim, "sum"), keepdim=keepdim)
+        if not keepdim and own.dtype.char == "?":
+            return count_op.run(input, dims=many_dims(dim, own.ndim, "sum"))  # in a byte each, not in eight
     input = as_summed(input, dtype, "sum")
     return sum_op.run(input, dims=many_dims(dim, input.ndim, "sum"), keepdim=keepdim)
 
 
 def as_summed(x: Tensor, dtype: Any, op: str) -> Tensor:
     """The tensor in the dtype its sum or product has: ``dtype``, else int64 for integers."""
-    tensor_arg(x, op)
-    if dtype is None and x.dtype.category >= dtypes.FLOAT:
+    if dtype is None and tensor_arg(x, op)._array.dtype.kind in INEXACT:
         return x
+    tensor_arg(x, op)
     wanted = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     return x if x.dtype is wanted else cast.run(x, dtype=wanted)
 
@@ -118,6 +123,8 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     >>> fw.mean(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
     tensor([1.5000, 3.5000])
     """
+    if dtype is None and type(input) is Tensor and input._array.dtype.kind in INEXACT:
+        return mean_op.run(input, dims=many_dims(dim, input._array.ndim, "mean"), keepdim=keepdim)
     tensor_arg(input, "mean")
     if dtype is not None:
         input = cast.run(input, dtype=dtypes.as_dtype(dtype))
@@ -248,7 +255,8 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     """
     input = as_summed(input, dtype, "prod")
     if dim is None:
-        return prod_op.run(input if input.ndim == 1 else take_shape(input, (input.numel(),)))
+        own = input._array
+        return prod_op.run(input if own.ndim == 1 else take_shape(input, (own.size,)))
     at = one_dim(dim, input.ndim, "prod")
     if not input.ndim:
         return prod_op.run(take_shape(input, (1,)))

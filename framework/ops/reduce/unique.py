@@ -108,7 +108,7 @@ def _runs_kernel(xp: Any, x: Any, *, dim: int | None, inverse: bool, counts: boo
             xp.diff(first, append=n).astype("int64") if counts else nothing)
 
 
-runs_op = Op("_unique_consecutive", "x", vjp="undefined", moves=True, kernel=_runs_kernel,
+runs_op = Op("_unique_consecutive", "x", vjp="undefined", moves=True, kernel=_runs_kernel, native="runs",
              outputs="values inverse counts", differentiable=1)
 
 

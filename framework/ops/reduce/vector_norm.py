@@ -5,6 +5,7 @@ from typing import Any
 
 from ... import dtypes
 from ...backends import device_code
+from ...dtypes import INEXACT
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
@@ -23,7 +24,7 @@ from . import cuda
 from .along import kept_shape
 from .extremes import amax, amin, need_elements
 from .moments import _real, _wide, squared
-from .sums import in_dtype, reduced, spread, wide_sum
+from .sums import in_dtype, reduced, spread, sum_op, wide_sum
 from .sums import sum as sum_
 
 # d/dx of (sum |x|^p)^(1/p) is sign(x) (|x| / out)^(p-1). Where x or out is 0 a power may be inf and the
@@ -83,10 +84,16 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
     return p_norm(input, ord, dim, keepdim, dtype, "vector_norm")
 
 
+_NUMBERS = (int, float)
+
+
 def p_norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> Tensor:
     """The norm of order ``ord``, for the public function ``name``."""
     if autocast.used and dtype is None:
         x = autocast.in_float32_on_a_gpu(x)
+    if type(ord) in _NUMBERS and ord == 2 and dtype is None and type(x) is Tensor \
+            and x._array.dtype.kind in INEXACT:
+        return norm_op.run(x, ord=2.0, dims=many_dims(dim, x._array.ndim, name), keepdim=keepdim)
     ord = number_arg(ord, name, "ord")
     if isinstance(ord, bool) or not isinstance(ord, (int, float)):
         raise TypeError(f"{name}: the order must be a number, got {ord!r}")
@@ -101,7 +108,8 @@ def p_norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> 
     if ord == 0:
         return sum_(abs_(sign(x)), dims, keepdim)
     if ord == 1:
-        return sum_(abs_(x), dims, keepdim)
+        size = abs_.op.run(x)
+        return sum_op.run(size, dims=dims, keepdim=keepdim)
     if math.isinf(ord):
         return (amax if ord > 0 else amin)(abs_(x), dims, keepdim)
     return norm_op.run(x, ord=float(ord), dims=dims, keepdim=keepdim)

@@ -83,6 +83,12 @@ expand = Op("expand", "x", onnx="expanded(x, size)", runtime="expanded(x)", nati
             batch=batch_size, vjp={"x": lambda g, x_shape: sum_to(g, size=x_shape)})
 
 
+def take_size(x: Tensor, size: tuple[int, ...]) -> Tensor:
+    """``expand.run(x, size=size)`` by a shorter way."""
+    out = _expanded(x, size, expand)
+    return expand.run(x, size=size) if out is NotImplemented else out
+
+
 @public("", method=True, op=expand, name="expand", deferred=True)
 def _expand_method(input: Tensor, *size: Any) -> Tensor:
     """The tensor repeated along dimensions of size 1 to ``size``, without copying; -1 keeps a size.
@@ -106,6 +112,17 @@ def _expand_method(input: Tensor, *size: Any) -> Tensor:
         raise ShapeError(f"expand: got size {list(wanted)} for a tensor of shape {list(input.shape)}; "
                          f"no size may be negative, but for -1, which keeps one that is there")
     return expand.run(input, size=wanted)
+
+
+@public("", method=True)
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """The tensor expanded to the shape of ``other``, without copying.
+
+    >>> fw.tensor([1.0]).expand_as(fw.ones(2))
+    tensor([1., 1.])
+    """
+    out = _expanded(input, other, expand)
+    return _expand_method(input, other.shape) if out is NotImplemented else out
 
 
 @public(method=True)

@@ -18,7 +18,8 @@ from ..record.batched import along, call, leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from . import cuda
-from .view import take_shape
+from .broadcast import expand
+from .view import reshape_op, take_shape
 
 _diagonal_of = view_maker("diagonal")
 
@@ -176,6 +177,16 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     return diag_embed(flat if flat._array.ndim == 1 else take_shape(flat, (flat.numel(),)), offset)
 
 
+def _trace_vjp(g: Any, A_shape: tuple[int, ...]) -> Any:
+    each = expand(reshape_op(g, shape=(1,)), size=(min(A_shape),))
+    return put_diagonal(each, shape=A_shape, offset=0, dims=(0, 1))
+
+
+# of a real matrix on the CPU
+trace_op = Op("trace", "A", kernel=lambda xp, A: xp.asarray(xp.trace(A, dtype=A.dtype)), native="trace",
+              infer=lambda A: Meta((), A.dtype), jvp="linear", vjp={"A": _trace_vjp})
+
+
 @public(method=True, autocast="float32")
 def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix; integers are summed as int64.
@@ -185,6 +196,8 @@ def trace(input: Tensor) -> Tensor:
     """
     if tensor_arg(input, "trace")._array.ndim != 2:
         raise ShapeError(f"trace: wanted a matrix, got shape {list(input.shape)}")
+    if type(input._array) is np.ndarray and input._array.dtype.char in "fd":
+        return trace_op.run(input)
     if input._array.dtype.kind not in INEXACT and input.dtype is not int64:
         input = cast.run(input, dtype=int64)
     return diagonal(input).sum()  # type: ignore[attr-defined]

@@ -7,13 +7,13 @@ from ...size import Size
 from ...tensor import Tensor
 from ..record.args import size_args, tensor_arg
 from ..record.public import public
-from .broadcast import broadcast_shape, expand
+from .broadcast import broadcast_shape, take_size
 from .view import take_shape
 
 
 def _given(tensors: tuple, op: str) -> list[Tensor]:
     items = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
-    return [tensor_arg(x, op, f"tensors[{i}]") for i, x in enumerate(items)]
+    return [x if type(x) is Tensor else tensor_arg(x, op, f"tensors[{i}]") for i, x in enumerate(items)]
 
 
 @public()
@@ -30,19 +30,19 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     if indexing not in ("ij", "xy"):
         raise ValueError(f"meshgrid: indexing must be 'ij' or 'xy', got {indexing!r}")
     for x in xs:
-        if x.ndim > 1:
+        if x._array.ndim > 1:
             raise ShapeError(f"meshgrid: wanted vectors, got shape {list(x.shape)}")
-        if x.dtype is not xs[0].dtype:
+        if x._array.dtype is not xs[0]._array.dtype and x.dtype is not xs[0].dtype:
             raise DTypeError(f"meshgrid: the tensors must have one dtype, got {xs[0].dtype} and {x.dtype}")
     order = list(range(len(xs)))
     if indexing == "xy" and len(xs) > 1:
         order[:2] = [1, 0]
-    size = tuple(xs[i].numel() for i in order)
+    size = tuple([xs[i]._array.size for i in order])
     grids = []
     for i, x in enumerate(xs):
         at = order.index(i)
-        shape = (1,) * at + (x.numel(),) + (1,) * (len(xs) - at - 1)
-        grids.append(expand.run(take_shape(x, shape), size=size))
+        behind = len(xs) - at - 1
+        grids.append(take_size(take_shape(x, (1,) * at + (size[at],) + (1,) * behind) if behind else x, size))
     return tuple(grids)
 
 
@@ -106,5 +106,5 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     tensor([[3, 3]])
     """
     xs = _given(tensors, "broadcast_tensors")
-    size = broadcast_shape([x.shape for x in xs], "broadcast_tensors")
-    return tuple(expand.run(x, size=size) for x in xs)
+    size = broadcast_shape([x._array.shape for x in xs], "broadcast_tensors")
+    return tuple([take_size(x, size) for x in xs])

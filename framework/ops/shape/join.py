@@ -1,9 +1,11 @@
 """Joining tensors: cat along a dimension, stack along a new one, and their relatives."""
 
+import math
 from typing import Any
 
 import numpy as np
 
+from ... import _native
 from ...backends import array_module
 from ...dtypes import promote_types
 from ...errors import LayoutError, ShapeError, kind_of
@@ -15,8 +17,9 @@ from ..record.batched import along, call, everywhere, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..record.road import NEVER, row_major
+from .broadcast import expand
 from .grids import atleast_1d, atleast_2d
-from .slices import put_slice, slice_op
+from .slices import slice_op
 from .view import take_shape
 
 
@@ -110,27 +113,27 @@ def _list_of(tensors: Any, op: str) -> list[Tensor]:
     return [x if x.dtype is dtype else cast.run(x, dtype=dtype) for x in found]
 
 
-def _alike(tensors: Any) -> Any:
-    """A list or tuple of tensors of one dtype whose numbers of dimensions agree; None for anything else."""
-    first = None
+def _alike(tensors: Any) -> int:
+    """How many dimensions all tensors of a list or tuple have, twice, and one more where they have one shape.
+
+    -1 for anything else: other kinds, several dtypes or numbers of dimensions, none, tensors of shape (0,).
+    """
+    shapes = []
     try:
         for x in tensors if type(tensors) in (list, tuple) else ():
             a = x._array if isinstance(x, Tensor) else None
-            if type(a) is not np.ndarray or a.shape == (0,):
-                return None
-            if first is None:
-                first = a
-            elif a.dtype is not first.dtype or a.ndim != first.ndim:
-                return None
+            if type(a) is not np.ndarray or a.shape in ((), (0,)):
+                return -1
+            if a.dtype is not tensors[0]._array.dtype or a.ndim != tensors[0]._array.ndim:
+                return -1
+            shapes.append(a.shape)
     except LayoutError:  # a sparse tensor, which has no array
-        return None
-    return tensors if first is not None and first.ndim else None
+        return -1
+    return 2 * len(shapes[0]) + (shapes.count(shapes[0]) == len(shapes)) if shapes else -1
 
 
-def _are_equal(tensors: Any) -> bool:
-    """Whether all have one shape."""
-    shapes = [x._array.shape for x in tensors]
-    return shapes.count(shapes[0]) == len(shapes)
+if hasattr(_native.module, "alike"):
+    _alike = _native.module.alike
 
 
 @public(alias="concat concatenate", op=cat_op, deferred=True)
@@ -144,8 +147,8 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     tensor([[1., 1.],
             [0., 0.]])
     """
-    if out is None and (found := _alike(tensors)) is not None:
-        return cat_op.run(*found, dim=one_dim(dim, found[0]._array.ndim, "cat"))
+    if out is None and (found := _alike(tensors)) > 0:
+        return cat_op.run(*tensors, dim=one_dim(dim, found >> 1, "cat"))
     xs = _list_of(tensors, "cat")
     try:
         shapes: list = [x._array.shape for x in xs]
@@ -177,6 +180,8 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
+    if out is None and (found := _alike(tensors)) & 1 and found > 0:
+        return stack_op.run(*tensors, dim=one_dim(dim, (found >> 1) + 1, "stack"))
     xs = _list_of(tensors, "stack")
     result = stack_op.run(*xs, dim=one_dim(dim, xs[0].ndim + 1, "stack"))
     return result if out is None else check_out(out, result, "stack")
@@ -189,8 +194,8 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     >>> fw.hstack([fw.tensor([1, 2]), fw.tensor([3])])
     tensor([1, 2, 3])
     """
-    if out is None and (found := _alike(tensors)) is not None:
-        return cat_op.run(*found, dim=0 if found[0]._array.ndim == 1 else 1)
+    if out is None and (found := _alike(tensors)) > 0:
+        return cat_op.run(*tensors, dim=0 if found < 4 else 1)
     xs = [x if x.ndim else atleast_1d(x) for x in _list_of(tensors, "hstack")]
     return cat(xs, 0 if xs[0].ndim == 1 else 1, out=out)
 
@@ -203,12 +208,11 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    if out is None and (found := _alike(tensors)) is not None:
-        if found[0]._array.ndim > 1:
-            return cat_op.run(*found, dim=0)
-        if _are_equal(found):
-            return stack_op.run(*found, dim=0)
-    rows = [x if x.ndim > 1 else take_shape(x, (1, x.numel())) for x in _list_of(tensors, "vstack")]
+    if out is None and (found := _alike(tensors)) > 2:
+        return cat_op.run(*tensors, dim=0) if found > 3 else stack_op.run(*tensors, dim=0)
+    rows = []
+    for x in _list_of(tensors, "vstack"):
+        rows.append(x if (ndim := x.ndim) > 1 else take_shape(x, (1, -1) if ndim else (1, 1)))
     return cat(rows, 0, out=out)
 
 
@@ -220,11 +224,8 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[[1, 3],
              [2, 4]]])
     """
-    if out is None and (found := _alike(tensors)) is not None:
-        if found[0]._array.ndim > 2:
-            return cat_op.run(*found, dim=2)
-        if found[0]._array.ndim == 2 and _are_equal(found):
-            return stack_op.run(*found, dim=2)
+    if out is None and (found := _alike(tensors)) > 4:
+        return cat_op.run(*tensors, dim=2) if found > 5 else stack_op.run(*tensors, dim=2)
     deep = [x if x.ndim > 2 else take_shape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.numel(), 1))
             for x in _list_of(tensors, "dstack")]
     return cat(deep, 2, out=out)
@@ -238,17 +239,43 @@ def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    if out is None and (found := _alike(tensors)) is not None:
-        if found[0]._array.ndim > 1:
-            return cat_op.run(*found, dim=1)
-        if _are_equal(found):
-            return stack_op.run(*found, dim=1)
+    if out is None and (found := _alike(tensors)) > 2:
+        return cat_op.run(*tensors, dim=1) if found > 3 else stack_op.run(*tensors, dim=1)
     columns = [x if x.ndim > 1 else take_shape(x, (x.numel(), 1))
                for x in _list_of(tensors, "column_stack")]
     return cat(columns, 1, out=out)
 
 
-@public()
+def _blocks(shapes: Any) -> list[tuple]:
+    """Where the blocks of these shapes stand."""
+    found, top, left = [], 0, 0
+    for *_, height, width in shapes:
+        found.append((Ellipsis, slice(top, top + height), slice(left, left + width)))
+        top, left = top + height, left + width
+    return found
+
+
+def _block_kernel(xp: Any, *xs: Any) -> Any:
+    heights, widths = zip(*[x.shape[-2:] for x in xs])
+    out = xp.zeros((*xs[0].shape[:-2], sum(heights), sum(widths)), xs[0].dtype)
+    for x, key in zip(xs, _blocks([x.shape for x in xs])):
+        out[key] = x
+    return out
+
+
+@on_tensors()
+def batch_blocks(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches: blocks of each example."""
+    return call(op, *everywhere(size, arrays, batched))
+
+
+block_diag_op = Op("block_diag", "*xs", kernel=_block_kernel, batch=batch_blocks, moves=True, jvp="linear",
+                   infer=lambda *xs: Meta(tuple(map(sum, zip(*[x.shape for x in xs]))), xs[0].dtype),
+                   vjp=lambda g, xs_shape, needs: [slice_op(g, key=key) if need else None
+                                                   for key, need in zip(_blocks(xs_shape), needs)])
+
+
+@public(op=block_diag_op)
 def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with the given matrices along its diagonal and zeros elsewhere.
 
@@ -258,17 +285,11 @@ def block_diag(*tensors: Tensor) -> Tensor:
     tensor([[1, 2, 0],
             [0, 0, 3]])
     """
-    blocks = [atleast_2d(x) for x in _list_of(tensors, "block_diag")]
+    blocks = [x if x.ndim == 2 else atleast_2d(x) for x in _list_of(tensors, "block_diag")]
     for x in blocks:
         if x.ndim > 2:
             raise ShapeError(f"block_diag: wanted at most 2 dimensions, got shape {list(x.shape)}")
-    width, left, rows = sum(x.shape[1] for x in blocks), 0, []
-    for x in blocks:
-        height, own = x.shape
-        key = (slice(None), slice(left, left + own))
-        rows.append(x if own == width else put_slice.run(x, key=key, shape=(height, width)))
-        left += own
-    return cat(rows, 0)
+    return block_diag_op.run(*blocks)
 
 
 @public()
@@ -289,5 +310,5 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
         return take_shape(xs[0], xs[0].shape)
     sizes = tuple(x.numel() for x in xs)
     grids = [take_shape(x, (1,) * i + x.shape + (1,) * (len(xs) - i - 1)) for i, x in enumerate(xs)]
-    full = stack([g.expand(sizes) for g in grids], -1)  # type: ignore[attr-defined]
-    return take_shape(full, (full.numel() // len(xs), len(xs)))
+    full = stack_op.run(*[expand.run(g, size=sizes) for g in grids], dim=len(xs))
+    return take_shape(full, (math.prod(sizes), len(xs)))

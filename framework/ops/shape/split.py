@@ -18,7 +18,7 @@ from ..record.public import public
 from .join import cat_op, stack_op
 from .slices import slice_along, slice_op
 
-_pieces_of, _chunks_of = view_maker("pieces"), view_maker("chunks")
+_pieces_of, _chunks_of, _sections_of = view_maker("pieces"), view_maker("chunks"), view_maker("sections")
 
 
 def _dim_of(x: Tensor, dim: Any, op: str) -> int:
@@ -161,7 +161,9 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
     >>> fw.unsafe_split(fw.arange(3), 2)
     (tensor([0, 1]), tensor([2]))
     """
-    return split(input, split_size, dim)
+    out = _pieces_of(input, dim, split_size, slice_op) if type(split_size) is int and split_size > 0 \
+        else NotImplemented
+    return split(input, split_size, dim) if out is NotImplemented else out
 
 
 @public(method="split_with_sizes unsafe_split_with_sizes", alias="unsafe_split_with_sizes")
@@ -198,6 +200,9 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 def _sections(x: Tensor, sections: Any, dim: int, op: str) -> tuple[Tensor, ...]:
     """NumPy's array_split: a number of nearly equal pieces, or the places to cut at."""
+    out = _sections_of(x, dim, sections, slice_op)
+    if out is not NotImplemented:
+        return out
     length = x.shape[dim]
     if isinstance(sections, Tensor):
         sections = sections.tolist()
@@ -207,10 +212,6 @@ def _sections(x: Tensor, sections: Any, dim: int, op: str) -> tuple[Tensor, ...]
         return _pieces(x, dim, [0, *cuts, length])
     if sections <= 0:
         raise ValueError(f"{op}: the number of sections must be positive, got {sections}")
-    if type(sections) is int and length and length % sections == 0:
-        pieces = _pieces_of(x, dim, length // sections, slice_op)
-        if pieces is not NotImplemented:
-            return pieces
     size, longer = divmod(length, sections)
     bounds = [0]
     for i in range(sections):
@@ -228,6 +229,9 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     >>> fw.tensor_split(fw.arange(5), (1, 3))
     (tensor([0]), tensor([1, 2]), tensor([3, 4]))
     """
+    out = _sections_of(input, dim, indices_or_sections, slice_op)
+    if out is not NotImplemented:
+        return out
     return _sections(input, indices_or_sections, _dim_of(input, dim, "tensor_split"), "tensor_split")
 
 

@@ -37,7 +37,7 @@ def batch_permute(op: Op, size: int, arrays: list, batched: tuple, settings: dic
 
 
 _shaped, _permuted, _transposed = view_maker("shaped"), view_maker("permuted"), view_maker("transposed")
-_reversed, _flattened = view_maker("reversed"), view_maker("flattened")
+_reversed, _flattened, _moved = view_maker("reversed"), view_maker("flattened"), view_maker("moved")
 _unsqueezed, _squeezed = view_maker("unsqueezed"), view_maker("squeezed")
 
 
@@ -213,7 +213,7 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    out = _shaped(input, other.shape, reshape_op)
+    out = _shaped(input, other, reshape_op)
     return view(input, other.shape) if out is NotImplemented else out
 
 
@@ -225,18 +225,8 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    out = _shaped(input, other.shape, reshape_op)
+    out = _shaped(input, other, reshape_op)
     return reshape(input, other.shape) if out is NotImplemented else out
-
-
-@public("", method=True)
-def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """The tensor expanded to the shape of ``other``, without copying.
-
-    >>> fw.tensor([1.0]).expand_as(fw.ones(2))
-    tensor([1., 1.])
-    """
-    return input.expand(other.shape)  # type: ignore[attr-defined]
 
 
 @public(method=True, op=permute_op, deferred=True)
@@ -331,6 +321,9 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     >>> fw.movedim(fw.ones(2, 3, 4), 0, -1).shape
     (3, 4, 2)
     """
+    out = _moved(input, source, destination, permute_op)
+    if out is not NotImplemented:
+        return out
     tensor_arg(input, "movedim")
     if type(source) is int and type(destination) is int:
         ndim = input.ndim
@@ -416,6 +409,9 @@ def ravel(input: Tensor) -> Tensor:
     >>> fw.ravel(fw.tensor([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
+    out = _flattened(input, 0, -1, reshape_op)
+    if out is not NotImplemented:
+        return out
     return take_shape(tensor_arg(input, "ravel"), (-1,) if input.numel() else (0,))
 
 
@@ -428,7 +424,9 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """
     at = one_dim(dim, tensor_arg(input, "unflatten")._array.ndim, "unflatten")
     own = input._array.shape
-    if type(sizes) is tuple and own and math.prod(sizes) == own[at] > 0 and min(sizes) > 0:
-        return take_shape(input, own[:at] + sizes + own[at + 1:])
+    if type(sizes) is tuple and own:
+        out = _shaped(input, own[:at] + sizes + own[at + 1:], reshape_op)
+        if out is not NotImplemented:
+            return out
     inner = full_shape((input.shape[at],), size_args((sizes,), "unflatten", "sizes"), "unflatten")
     return take_shape(input, input.shape[:at] + inner + input.shape[at + 1:])

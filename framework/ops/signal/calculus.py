@@ -91,6 +91,22 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
     return tuple([_slope(x, d, space, edge_order) for d, space in zip(dims, spaces)])
 
 
+def _even_slope(x: Any, dim: int, step: Any, edge_order: int) -> Any:
+    """The same of three samples or more that are equally far apart."""
+    n = x.shape[dim]
+
+    def part(start: int, stop: int) -> Any:
+        return slice_along(x, dim, slice(start, stop))
+
+    def at_end(first: int, second: int, third: int) -> Any:
+        ends = part(second, second + 1) - part(first, first + 1)
+        if edge_order == 2:  # the parabola through the three outermost samples
+            ends = 1.5 * ends - 0.5 * (part(third, third + 1) - part(second, second + 1))
+        return ends
+    left, right = at_end(0, 1, 2) / step, at_end(n - 1, n - 2, n - 3) / -step
+    return cat([left, (part(2, n) - part(0, n - 2)) / (2 * step), right], dim)
+
+
 def _slope(x: Any, dim: int, space: Any, edge_order: int) -> Any:
     n = x.shape[dim]
     if n < edge_order + 1:
@@ -99,6 +115,8 @@ def _slope(x: Any, dim: int, space: Any, edge_order: int) -> Any:
     if not isinstance(space, (int, float, complex, np.generic, Tensor)):
         raise TypeError(f"gradient: argument 'spacing' must be a number, or numbers or coordinates per "
                         f"dimension, got {type(space).__name__}")
+    if not isinstance(space, Tensor) and n > 2:
+        return _even_slope(x, dim, space, edge_order)
     if isinstance(space, Tensor) and space.ndim:
         if space.shape != (n,):
             raise ShapeError(f"gradient: the coordinates of dimension {dim} must have shape [{n}], got "

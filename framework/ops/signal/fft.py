@@ -22,6 +22,7 @@ from ..record.args import many_dims, number_arg, one_dim, tensor_arg
 from ..record.batched import along
 from ..record.constants import alike, raw
 from ..record.op import Meta, Op
+from ..record.planned import Step, planned
 from ..record.public import public
 from ..shape.arrange import roll
 from ..shape.complex_parts import real_op
@@ -69,8 +70,10 @@ fft_op = Op("fft", "x", batch=along("dims"), native="fft", kernel=_kernel, infer
             vjp={"x": _vjp})
 
 
-def _transform(x: Any, kind: str, name: str, s: Any, dim: Any, norm: Any) -> Tensor:
+@planned
+def _transform(x: Any, kind: str, name: str, s: Any, dim: Any, norm: Any) -> list[Step]:
     """Check and normalise the arguments, then run. ``s`` and ``dim`` are sequences or None."""
+    steps: list[Step] = []
     x = tensor_arg(x, name)
     if norm not in _OTHER_NORM:
         raise ValueError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
@@ -78,19 +81,30 @@ def _transform(x: Any, kind: str, name: str, s: Any, dim: Any, norm: Any) -> Ten
     if own.category == dtypes.COMPLEX and kind == "rfft":
         raise DTypeError(f"{name}: input must be real, got {own}; use {name.replace('rf', 'f')}")
     if own.category < dtypes.FLOAT:
-        x = cast.run(x, dtype=dtypes.get_default_dtype())
+        steps.append((_as_floating, 1, {}))
     elif x.itemsize < 4:
         raise DTypeError(f"{name}: {own} is not supported; convert it with input.float()")
     if kind == "irfft" and own.category != dtypes.COMPLEX:
-        x = cast.run(x, dtype=x.dtype.to_complex())
+        steps.append((_as_complex, 1, {}))
     dims = _dims(x, s, dim, name)
     if not dims and kind != "fft" and kind != "ifft":
         raise ShapeError(f"{name}: at least one dimension must be transformed")
     sizes = _sizes(x, kind, s, dims, name)
     halved = kind == "irfft"
     for i, (d, n) in enumerate(zip(dims, sizes) if s is not None else ()):
-        x = _resized(x, d, n // 2 + 1 if halved and i == len(dims) - 1 else n)
-    return fft_op.run(x, kind=kind, dims=dims, size=sizes[-1] if sizes else 0, norm=norm)
+        wanted = n // 2 + 1 if halved and i == len(dims) - 1 else n
+        if wanted != x.shape[d]:
+            steps.append((_resized, 1, {"dim": d, "n": wanted}))
+    settings = {"kind": kind, "dims": dims, "size": sizes[-1] if sizes else 0, "norm": norm}
+    return [*steps, (fft_op.run, 1, settings)]
+
+
+def _as_floating(x: Tensor) -> Tensor:
+    return cast.run(x, dtype=dtypes.get_default_dtype())
+
+
+def _as_complex(x: Tensor) -> Tensor:
+    return cast.run(x, dtype=x.dtype.to_complex())
 
 
 def _resized(x: Tensor, dim: int, n: int) -> Tensor:

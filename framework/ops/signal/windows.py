@@ -11,6 +11,8 @@ from ...device import as_device
 from ...errors import DTypeError
 from ...seam import Maker
 from ...tensor import Tensor, made
+from ..language.expression import array_function
+from ..language.program import native_kernel
 from ..record.args import number_arg
 from ..record.public import public
 from ..special.bessel import _scaled_i
@@ -97,9 +99,18 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = N
 
 def kaiser_weights(n: Any, m: float, beta: float) -> Any:
     """``i0(beta * sqrt(1 - (2 n / m - 1)**2)) / i0(beta)``, by i0 without its exponential."""
-    z = np.append(abs(beta) * np.sqrt(np.maximum(1 - (2 * n / m - 1) ** 2, 0.0)), abs(beta))
-    scaled = _scaled_i(z, n=0)
-    return scaled[:-1] / scaled[-1] * np.exp(z[:-1] - z[-1])
+    z = _along_half_circle(n, m, abs(beta))
+    most = np.array([abs(beta)])
+    return _share(_scaled_i(z, n=0), _scaled_i(most, n=0), z, most)
+
+
+def _in_one_pass(text: str, names: str) -> Any:
+    return native_kernel(text, tuple(names.split(", ")), array_function(text, names, np))
+
+
+_along_half_circle = _in_one_pass(
+    "beta * sqrt(maximum(1 - (2 * n / m - 1) * (2 * n / m - 1), 0.0))", "n, m, beta")
+_share = _in_one_pass("x / y * exp(z - most)", "x, y, z, most")
 
 
 @public(out=True)

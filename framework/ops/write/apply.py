@@ -20,8 +20,10 @@ def _mapped(x: Tensor, function: Callable, *others: Tensor, name: str) -> Tensor
         if broadcast_shape((x.shape, other.shape), name) != x.shape:
             raise ShapeError(f"{name}: other of shape {list(other.shape)} does not broadcast to "
                              f"{list(x.shape)}")
-    arrays = np.broadcast_arrays(*[to(t, "cpu")._array for t in (x, *others)])
-    flat = [function(*row) for row in zip(*[a.reshape(-1).tolist() for a in arrays])]
+    arrays = [to(t, "cpu")._array for t in (x, *others)]
+    if others and arrays[0].shape != arrays[1].shape:
+        arrays[1] = np.full(arrays[0].shape, arrays[1], arrays[1].dtype)
+    flat = list(map(function, *[a.reshape(-1).tolist() for a in arrays]))
     return copy_(x, wrap(np.array(flat, x._array.dtype).reshape(x.shape)))
 
 

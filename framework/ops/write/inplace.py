@@ -194,7 +194,8 @@ def _taken(g: Any, chain: tuple) -> Any:
     return part * like(part, lambda xp, dtype: (last[places] == order).reshape(part.shape).astype(dtype))
 
 
-def _put_view_kernel(xp: Any, x: Any, value: Any, *, shape: tuple[int, ...], chain: tuple) -> Any:
+def _put_view_kernel(xp: Any, x: Any, value: Any, *, shape: tuple[int, ...], chain: tuple,
+                     part: Any = None) -> Any:
     return _write_part(xp, xp.array(x, copy=True, order="C"), chain, value)
 
 
@@ -220,8 +221,9 @@ def batch_put_view(op: Op, size: int, arrays: list, batched: tuple, settings: di
 cut_view = Op("cut_view", "x", kernel=_cut_view_kernel, infer=lambda x, *, chain: x, jvp="linear",
               batch=batch_put_view,
               vjp={"x": lambda g, chain: cut_view(g, chain=chain)})
+# part: the view that the chain leads to, where it is known and nothing recorded
 put_view = Op("put_view", "x value", batch=batch_put_view, masks=True, kernel=_put_view_kernel, jvp="linear",
-              infer=lambda x, value, *, shape, chain: x,
+              native="put_view", infer=lambda x, value, **_: x,
               vjp={"x": lambda g, chain: cut_view(g, chain=chain),
                    "value": lambda g, chain: _taken(g, chain)})
 

@@ -221,7 +221,10 @@ def _replace(x: Tensor, src: Tensor, record: Op, settings: dict, op: str) -> Ten
     own, given = tensor_arg(x, op)._array, tensor_arg(src, op, "src")._array
     if type(own) is np.ndarray is type(given) and given.dtype is own.dtype:
         try:
-            if record(own, **settings).shape == given.shape:
+            part = record(own, **settings)
+            if part.shape == given.shape and x._node is src._node is None:
+                return put_view.run(x, src, shape=own.shape, chain=((record, settings),), part=part)
+            if part.shape == given.shape:
                 return put_view.run(x, src, shape=own.shape, chain=((record, settings),))
         except (IndexError, ValueError):  # the record's rule says what is wrong
             pass
@@ -285,6 +288,12 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
     >>> fw.as_strided_scatter(fw.zeros(4), fw.ones(2), (2,), (3,))
     tensor([1., 0., 0., 1.])
     """
+    if isinstance(input, Tensor) and input._node is None and isinstance(src, Tensor) and src._node is None:
+        part = as_strided(input, size, stride, storage_offset)
+        links, own = part._more and part._more.links, input._array
+        if links and part._base is (input if input._base is None else input._base) \
+                and src._array.dtype is own.dtype and src._array.shape == part._array.shape:
+            return put_view.run(input, src, shape=own.shape, chain=(links[1],), part=part._array)
     with no_grad():
         part = as_strided(input, size, stride, storage_offset)
     if tensor_arg(src, "as_strided_scatter", "src").shape != part.shape:

@@ -1,25 +1,56 @@
 // Cross products of NumPy arrays.
 #include "gemm/cross.h"
 
+#include <algorithm>
+
 #include "bind/array.h"
+#include "move/block.h"
 
 namespace fw {
 namespace {
 
-// Of arrays of one shape, along a dimension of 3 counted from the end.
-nb::object crossed(Array x, Array y, int dim) {
-    if (!x.is_float() || !y.usable() || x.type() != y.type() || !x.same_shape(y) || !x.size()) return not_implemented();
-    const int at = x.ndim() + dim;
-    if (dim >= 0 || at < 0 || x.shape(at) != 3) return not_implemented();
+// x repeated to a shape that it broadcasts to, in rows.
+nb::object repeated(const Array& x, int ndim, const npy_intp* shape) {
+    NewArray out = new_array(ndim, shape, x.type());
+    moving::Block block;
+    int64_t stride = out.size() * PyArray_ITEMSIZE(x.p);
+    for (int d = 0; d < ndim; ++d) {
+        const int own = d - ndim + x.ndim();
+        block.add(shape[d], own < 0 || x.shape(own) == 1 ? 0 : x.stride(own), stride /= shape[d]);
+    }
+    moving::copy_block(block, int(PyArray_ITEMSIZE(x.p)), x.data<char>(), out.data<char>());
+    return give(out);
+}
+
+template <class T> nb::object crossed_in_rows(const Array& x, const Array& y, int at) {
     int64_t inner = 1;
     for (int d = at + 1; d < x.ndim(); ++d) inner *= x.shape(d);
     const InRows first(x), second(y);
-    NewArray out = new_array(x.ndim(), x.shape(), x.type());
+    NewArray out = like(x);
     nb::object result = give(out);
     Release release(x.size() * 8);
-    if (x.is<float>()) cross(first.data<float>(), second.data<float>(), x.size() / 3 / inner, inner, out.data<float>());
-    else cross(first.data<double>(), second.data<double>(), x.size() / 3 / inner, inner, out.data<double>());
+    cross(first.data<T>(), second.data<T>(), x.size() / 3 / inner, inner, out.data<T>());
     return result;
+}
+
+// Along a dimension of 3 counted from the end; the others broadcast.
+nb::object crossed(Array x, Array y, int dim) {
+    if (!x.is_float() || !y.usable() || x.type() != y.type() || x.ndim() != y.ndim() || !x.size() || !y.size())
+        return not_implemented();
+    const int at = x.ndim() + dim;
+    if (dim >= 0 || at < 0 || x.shape(at) != 3 || y.shape(at) != 3) return not_implemented();
+    nb::object held[2];
+    if (!x.same_shape(y)) {
+        npy_intp shape[NPY_MAXDIMS];
+        for (int d = 0; d < x.ndim(); ++d) {
+            if (x.shape(d) != y.shape(d) && x.shape(d) != 1 && y.shape(d) != 1) return not_implemented();
+            shape[d] = std::max(x.shape(d), y.shape(d));
+        }
+        if (!countable(shape, x.ndim())) return not_implemented();
+        held[0] = repeated(x, x.ndim(), shape), held[1] = repeated(y, x.ndim(), shape);
+        x.p = reinterpret_cast<PyArrayObject*>(held[0].ptr()), y.p = reinterpret_cast<PyArrayObject*>(held[1].ptr());
+    }
+    return x.is<float>() ? crossed_in_rows<float>(x, y, at) : crossed_in_rows<double>(x, y, at);
 }
 
 }  // namespace

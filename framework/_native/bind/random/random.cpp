@@ -1,25 +1,11 @@
 // Random NumPy arrays, and dropout.
 #include <algorithm>
 
-#include "bind/array.h"
-#include "random/draws.h"
+#include "bind/random/state.h"
+#include "random/variates.h"
 
 namespace fw {
 namespace {
-
-// The state that an array holds, copied and checked as such: others may write into the array.
-struct State {
-    Array array;
-    uint64_t words[random::STATE_WORDS];
-    bool usable;
-    explicit State(Array& a) : array(a) {
-        usable = a.usable() && a.type() == NPY_UINT64 && a.contiguous() && a.writeable() && a.size() == random::STATE_WORDS;
-        if (!usable) return;
-        std::copy_n(a.data<uint64_t>(), random::STATE_WORDS, words);
-        usable = random::is_state(words);
-    }
-    void store() { std::copy_n(words, random::STATE_WORDS, array.data<uint64_t>()); }
-};
 
 // An array that draw(words, data, size) fills.
 template <class T, class F> nb::object drawn(Array& given, const std::vector<npy_intp>& shape, F&& draw) {
@@ -62,6 +48,13 @@ nb::object philox_integers(Array state, std::vector<npy_intp> shape, int64_t low
     });
 }
 
+// The same by a key, which is one word of the state; range 0 stands for 2**64.
+nb::object philox_keyed(Array state, std::vector<npy_intp> shape, int64_t low, uint64_t range) {
+    return drawn<int64_t>(state, shape, [&](uint64_t* words, int64_t* out, int64_t size) {
+        random::keyed_integers(random::draw_word(words), out, size, low, range);
+    });
+}
+
 template <class T> nb::object picked(State& state, const Array& weights, const T* w, int64_t k, bool again) {
     const int last = weights.ndim() - 1;
     const int64_t n = weights.shape(last), rows = n ? weights.size() / n : 0;
@@ -89,6 +82,29 @@ nb::object philox_picks(Array given, Array weights, int64_t k, bool again) {
                                : picked(state, weights, rows.data<double>(), k, again);
 }
 
+// 1 with these probabilities, else 0.
+template <class T> nb::object tossed(State& state, const Array& chances, const T* p) {
+    for (int64_t i = 0; i < chances.size(); ++i)
+        if (!(p[i] >= 0 && p[i] <= 1)) return not_implemented();
+    NewArray out = like(chances);
+    nb::object result = give(out);
+    {
+        Release release(out.size() * int64_t(sizeof(T)));
+        T* to = out.data<T>();
+        random::draw_uniform<T>(state.words, to, out.size());
+        for (int64_t i = 0; i < out.size(); ++i) to[i] = to[i] < p[i] ? T(1) : T(0);
+    }
+    state.store();
+    return result;
+}
+
+nb::object philox_coins(Array given, Array chances) {
+    State state(given);
+    if (!state.usable || !chances.is_float() || !chances.size() || chances.size() >= 1 << 18) return not_implemented();
+    const InRows rows(chances);
+    return chances.is<float>() ? tossed(state, chances, rows.data<float>()) : tossed(state, chances, rows.data<double>());
+}
+
 nb::object dropout(Array x, double p, uint64_t key) {
     if (!x.is_float() || !(p >= 0 && p <= 1)) return not_implemented();
     InRows rows(x);
@@ -108,7 +124,9 @@ FW_BIND(m) {
     m.def("philox_uniform", &philox_uniform);
     m.def("philox_normal", &philox_normal);
     m.def("philox_integers", &philox_integers);
+    m.def("philox_keyed", &philox_keyed);
     m.def("philox_picks", &philox_picks);
+    m.def("philox_coins", &philox_coins);
     m.def("dropout", &dropout, nb::arg("x"), nb::kw_only(), nb::arg("p"), nb::arg("key"));
 }
 

@@ -1,5 +1,6 @@
 // Numbers drawn under a key, as NumPy arrays.
-#include "bind/array.h"
+#include "bind/random/state.h"
+#include "random/slopes.h"
 #include "random/variates.h"
 
 namespace fw {
@@ -82,9 +83,56 @@ nb::object binomial_numbers(Array counts, Array chances, uint64_t key) {
     });
 }
 
+nb::object gamma_slopes(Array a, Array z) {
+    if (!z.usable() || !a.usable() || a.type() != z.type() || !a.same_shape(z)) return not_implemented();
+    InRows samples(z);
+    return of_one(a, [&](const auto* from, auto* to, int64_t n) {
+        using T = typename std::remove_pointer<decltype(to)>::type;
+        random::gamma_slopes(from, samples.data<T>(), to, n);
+        return true;
+    });
+}
+
+// x and a (*, parts), their sums (*, 1)
+nb::object dirichlet_slopes(Array x, Array a, Array total) {
+    if (!x.usable() || !a.usable() || !total.usable() || a.type() != x.type() || total.type() != x.type() || !a.same_shape(x) ||
+        !x.ndim() || total.ndim() != x.ndim() || total.shape(x.ndim() - 1) != 1 || !x.size() ||
+        !std::equal(x.shape(), x.shape() + x.ndim() - 1, total.shape()))
+        return not_implemented();
+    InRows own(a), sums(total);
+    const int64_t parts = x.shape(x.ndim() - 1);
+    return of_one(x, [&](const auto* from, auto* to, int64_t n) {
+        using T = typename std::remove_pointer<decltype(to)>::type;
+        random::dirichlet_slopes(from, own.data<T>(), sums.data<T>(), to, n / parts, parts);
+        return true;
+    });
+}
+
+// The same by a key that is one word of the state; no word is drawn where a parameter is none.
+template <class F> nb::object by_state(Array given, F&& draw) {
+    State state(given);
+    if (!state.usable) return not_implemented();
+    nb::object made = draw(random::draw_word(state.words));
+    if (made.ptr() != Py_NotImplemented) state.store();
+    return made;
+}
+
+nb::object philox_poisson(Array state, Array x, double most) {
+    return x.usable() && x.size() ? by_state(state, [&](uint64_t key) { return poisson_numbers(x, key, most); }) : not_implemented();
+}
+
+nb::object philox_binomial(Array state, Array counts, Array chances) {
+    if (!counts.usable() || !counts.size()) return not_implemented();
+    return by_state(state, [&](uint64_t key) { return binomial_numbers(counts, chances, key); });
+}
+
 }  // namespace
 
 FW_BIND(m) {
+    m.def("gamma_slopes", &gamma_slopes, nb::arg("x"), nb::arg("y"));
+    m.def("dirichlet_slopes", &dirichlet_slopes, nb::arg("x"), nb::arg("y"), nb::arg("w"));
+    m.def("philox_poisson", &philox_poisson);
+    m.def("philox_binomial", &philox_binomial);
     m.def("keyed_integers", &keyed_integers);
     m.def("keyed_permutation", &keyed_permutation);
     m.def("within", &within);

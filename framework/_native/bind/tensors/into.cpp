@@ -8,22 +8,10 @@
 namespace fw::tensors {
 namespace {
 
-PyObject *word_base, *word_site, *out_name, *is_declined = nullptr, *has_begun;
-constexpr Py_ssize_t MOST = 12;      // inputs and settings of a call
-constexpr npy_intp NEAR = 1 << 17;  // bytes that one thread has copied before another one is there
-constexpr npy_intp LARGE = 1 << 18;  // elements that are worth more than one thread
+PyObject *word_base, *word_site;
 
-bool is_weak(PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); }
+}  // namespace
 
-// An array that stays while a kernel runs, whatever another thread gives its tensor meanwhile.
-struct Held {
-    nb::object owner;
-    PyArrayObject* a;
-    Held(PyArrayObject* array) : owner(nb::borrow(reinterpret_cast<PyObject*>(array))), a(array) {}
-    operator PyArrayObject*() const { return a; }
-};
-
-// The array of `x` if it may be written to by nobody's leave: `x` is in no graph, nor is what it is a view of, and nobody looks.
 Held memory_of(PyObject* x) {
     PyArrayObject* a = array_of(x);
     if (!a || has_node(x) || !PyArray_ISWRITEABLE(a)) return nullptr;
@@ -35,7 +23,6 @@ Held memory_of(PyObject* x) {
     return a;
 }
 
-// Count a change of the memory of `x`, by `name`.
 void bump(PyObject* x, PyObject* name) {
     PyObject*& counter = slot(x, at_counter);
     if (!counter || counter == Py_None) {
@@ -52,6 +39,17 @@ void bump(PyObject* x, PyObject* name) {
     if (PyList_SetItem(list.ptr(), 0, next.release().ptr()) < 0 || PyList_SetItem(list.ptr(), 1, name) < 0)
         throw nb::python_error();
 }
+
+bool nobody_looks() { return !asked(quiet, word_run).is_none() && asked(quiet, word_site).is_none(); }
+
+namespace {
+
+PyObject *out_name, *is_declined = nullptr, *has_begun;
+constexpr Py_ssize_t MOST = 12;      // inputs and settings of a call
+constexpr npy_intp NEAR = 1 << 17;  // bytes that one thread has copied before another one is there
+constexpr npy_intp LARGE = 1 << 18;  // elements that are worth more than one thread
+
+bool is_weak(PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); }
 
 // What a function of Python says of an error.
 bool answer(PyObject* question, const nb::python_error& error) {
@@ -157,8 +155,7 @@ void take_over(PyArrayObject* a, PyArrayObject* b) {
 nb::object copy(PyObject* const* args) {
     const Held a = memory_of(args[0]), b = array_of(args[1]);
     if (!a || !b || has_node(args[1]) || args[0] == args[1] || PyArray_DESCR(a) != PyArray_DESCR(b)) return nb::object();
-    if (!PyArray_SAMESHAPE(a, b)) return nb::object();
-    if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
+    if (!PyArray_SAMESHAPE(a, b) || !nobody_looks()) return nb::object();
     take_over(a, b);
     bump(args[0], args[2]);
     return nb::borrow(args[0]);
@@ -170,7 +167,7 @@ nb::object put(PyObject* const* args) {
     if (!a || !PyArray_CheckExact(args[1])) return nb::object();
     auto* b = reinterpret_cast<PyArrayObject*>(args[1]);
     if (PyArray_DESCR(a) != PyArray_DESCR(b) || !PyArray_SAMESHAPE(a, b)) return nb::object();
-    if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
+    if (!nobody_looks()) return nb::object();
     take_over(a, b);
     bump(args[0], args[2]);
     return nb::borrow(args[0]);
@@ -210,8 +207,7 @@ nb::object equal(PyObject* const* args) {
 nb::object fill(PyObject* const* args) {
     const Held a = memory_of(args[0]);
     moving::Pair bits{};
-    if (!a || !PyArray_ISBEHAVED(a.a) || !element_of(PyArray_DESCR(a), args[1], bits)) return nb::object();
-    if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
+    if (!a || !PyArray_ISBEHAVED(a.a) || !element_of(PyArray_DESCR(a), args[1], bits) || !nobody_looks()) return nb::object();
     if (!moving::fill_over(bits, Array{a}) && PyArray_FillWithScalar(a, args[1]) < 0) {
         PyErr_Clear();
         return nb::object();

@@ -61,6 +61,19 @@ PyObject* by_python(PyObject* f, PyObject* self, PyObject* const* args, Py_ssize
 nb::object kernel_of(PyObject* op, bool narrow);
 // The bits of an element of this type that is this number of Python; false where NumPy may have a word to say about it.
 bool element_of(PyArray_Descr* type, PyObject* number, moving::Pair& bits);
+// An array that stays while a kernel runs, whatever another thread gives its tensor meanwhile.
+struct Held {
+    nb::object owner;
+    PyArrayObject* a;
+    Held(PyArrayObject* array) : owner(nb::borrow(reinterpret_cast<PyObject*>(array))), a(array) {}
+    operator PyArrayObject*() const { return a; }
+};
+
+// The array of `x` if it may be written to by nobody's leave: `x` is in no graph, nor is what it is a view of.
+Held memory_of(PyObject* x);
+bool nobody_looks();  // at what is written
+// Count a change of the memory of `x`, by `name`.
+void bump(PyObject* x, PyObject* name);
 // Where a slot of a class lies.
 Py_ssize_t place_of(PyTypeObject* type, const char* name);
 PyObject* word(const char* text);  // interned, for good

@@ -87,8 +87,13 @@ nb::object numbers_of(const npy_intp* numbers, int n) {
     return made;
 }
 
-// What was given as `*sizes` or as one tuple or list, as a tuple of ints, and the ints.
+// What was given as `*sizes` or as one tuple or list, as a tuple of ints, and the ints; those of a tensor are its shape's.
 nb::object sizes_of(PyObject* given, npy_intp* to, int& n) {
+    if (PyArrayObject* a = array_of(given)) {
+        n = PyArray_NDIM(a);
+        std::copy(PyArray_DIMS(a), PyArray_DIMS(a) + n, to);
+        return numbers_of(to, n);
+    }
     if (PyTuple_Check(given) && PyTuple_GET_SIZE(given) == 1) {
         PyObject* only = PyTuple_GET_ITEM(given, 0);
         if (PyTuple_Check(only) || PyList_CheckExact(only)) given = only;
@@ -293,6 +298,17 @@ nb::object transpose(const Source& s, PyObject* const* args) {
     const int a = s.dim(args[1]), b = s.dim(args[2]);
     npy_intp order[NPY_MAXDIMS];
     for (int d = 0; d < s.ndim(); ++d) order[d] = d == a ? b : d == b ? a : d;
+    return ordered(s, order, numbers_of(order, s.ndim()), args[3]);
+}
+
+// One dimension moved to another place, the others in order.
+nb::object move_dim(const Source& s, PyObject* const* args) {
+    const int from = s.dim(args[1]), to = s.dim(args[2]);
+    npy_intp order[NPY_MAXDIMS];
+    for (int d = 0, next = 0; d < s.ndim(); ++d) {
+        if (next == from) ++next;
+        order[d] = d == to ? from : next++;
+    }
     return ordered(s, order, numbers_of(order, s.ndim()), args[3]);
 }
 
@@ -510,6 +526,55 @@ nb::object pieces(const Source& s, PyObject* const* args) {
     return cut_up(s, at, number(args[2]), args[3]);
 }
 
+// The pieces of that length along a dimension, or the single positions where it is 0, each in memory of its own.
+nb::object copied_pieces(const Source& s, PyObject* const* args) {
+    const int at = s.dim(args[1]), bytes = moving::item_bytes(Array{s.a});
+    const npy_intp length = number(args[2]), size = s.size(at), step = length ? length : 1;
+    if (s.recorded || length < 0 || !bytes || !PyArray_ISBEHAVED_RO(s.a)) decline();
+    const npy_intp count = size / step + (size % step != 0);
+    npy_intp shape[NPY_MAXDIMS];
+    nb::object made = taken(PyTuple_New(count));
+    for (npy_intp i = 0; i < count; ++i) {
+        const npy_intp own = std::min(step, size - i * step);
+        int ndim = 0;
+        moving::Block block;
+        npy_intp stride = PyArray_SIZE(s.a) / size * own * bytes;
+        for (int d = 0; d < s.ndim(); ++d) {
+            const npy_intp n = d == at ? own : s.size(d);
+            if (d != at || length) shape[ndim++] = n;
+            block.add(n, s.stride(d), stride /= n);
+        }
+        NewArray out = new_array(ndim, shape, PyArray_TYPE(s.a));
+        moving::copy_block(block, bytes, PyArray_BYTES(s.a) + i * step * s.stride(at), out.data<char>());
+        PyTuple_SET_ITEM(made.ptr(), i, tensor_over(give(out)).release().ptr());
+    }
+    return made;
+}
+
+// NumPy's array_split: so many pieces of nearly equal length, or cut at these places, each above the one before.
+nb::object sections(const Source& s, PyObject* const* args) {
+    const int at = s.dim(args[1]);
+    npy_intp to[NPY_MAXDIMS + 1];
+    int n;
+    if (PyLong_CheckExact(args[2])) {
+        const npy_intp size = s.size(at), count = number(args[2]);
+        if (s.recorded || count < 1 || count > std::min<npy_intp>(size, NPY_MAXDIMS)) return declined();
+        n = int(count);
+        for (npy_intp i = 0; i < n; ++i) to[i] = (i + 1) * (size / n) + std::min(i + 1, size % n);
+    } else {
+        if (PySequence_Check(args[2]) && PySequence_Size(args[2]) == 1) number(taken(PySequence_GetItem(args[2], 0)).ptr());
+        const nb::object places = sizes_of(args[2], to, n);
+        if (s.recorded || n == NPY_MAXDIMS) return declined();
+        to[n++] = s.size(at);
+    }
+    for (int i = 0; i < n; ++i)
+        if (to[i] <= (i ? to[i - 1] : 0)) decline();
+    nb::object made = taken(PyTuple_New(n));
+    for (int i = 0; i < n; ++i)
+        PyTuple_SET_ITEM(made.ptr(), i, cut_along(s, at, range_of(i ? to[i - 1] : 0, to[i]), args[3]).release().ptr());
+    return made;
+}
+
 // At most so many pieces of equal length.
 nb::object chunks(const Source& s, PyObject* const* args) {
     const int at = s.dim(args[1]);
@@ -564,10 +629,12 @@ PyObject* called(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyMethodDef methods[] = {FW_VIEW("view_shaped", take_shape, 3), FW_VIEW("view_unsqueezed", unsqueeze, 3),
                          FW_VIEW("view_squeezed", squeeze, 3), FW_VIEW("view_flattened", flatten, 4),
                          FW_VIEW("view_permuted", permute, 3), FW_VIEW("view_transposed", transpose, 4),
+                         FW_VIEW("view_moved", move_dim, 4),
                          FW_VIEW("view_reversed", reverse, 3), FW_VIEW("view_expanded", expand, 3),
                          FW_VIEW("view_sliced", take_slice, 3), FW_VIEW("view_selected", select, 4),
                          FW_VIEW("view_narrowed", narrow, 5), FW_VIEW("view_pieces", pieces, 4),
-                         FW_VIEW("view_chunks", chunks, 4), FW_VIEW("view_diagonal", diagonal, 5),
+                         FW_VIEW("view_chunks", chunks, 4), FW_VIEW("view_sections", sections, 4),
+                         FW_VIEW("view_copied_pieces", copied_pieces, 3), FW_VIEW("view_diagonal", diagonal, 5),
                          FW_VIEW("view_windows", unfold, 5), FW_VIEW("view_strided", strided, 5),
                          FW_VIEW("view_parts", parts, 2), FW_VIEW("view_pairs", pairs, 2),
                          {nullptr, nullptr, 0, nullptr}};

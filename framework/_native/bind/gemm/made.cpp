@@ -1,0 +1,74 @@
+// Matrices made of NumPy arrays.
+#include "gemm/made.h"
+
+#include <algorithm>
+
+#include "bind/array.h"
+
+namespace fw {
+namespace {
+
+template <class F> nb::object of_numbers(const Array& x, F&& f) {
+    if (x.is<float>()) return f(float{});
+    if (x.is<double>()) return f(double{});
+    return x.is<int64_t>() ? f(int64_t{}) : not_implemented();
+}
+
+nb::object kron(Array x, Array y) {
+    if (!x.usable() || !y.usable() || x.type() != y.type() || !x.size() || !y.size()) return not_implemented();
+    const int ndim = std::max(x.ndim(), y.ndim());
+    int64_t of_x[NPY_MAXDIMS], of_y[NPY_MAXDIMS];
+    npy_intp shape[NPY_MAXDIMS];
+    for (int d = 0; d < ndim; ++d) {
+        of_x[d] = d < ndim - x.ndim() ? 1 : x.shape(d - ndim + x.ndim());
+        of_y[d] = d < ndim - y.ndim() ? 1 : y.shape(d - ndim + y.ndim());
+        if (__builtin_mul_overflow(of_x[d], of_y[d], &shape[d])) return not_implemented();
+    }
+    if (!countable(shape, ndim)) return not_implemented();
+    return of_numbers(x, [&](auto number) -> nb::object {
+        using T = decltype(number);
+        NewArray out = new_array(ndim, shape, x.type());
+        nb::object result = give(out);
+        const InRows first(x), second(y);
+        Release release(out.size() * 8);
+        kronecker(first.data<T>(), of_x, second.data<T>(), of_y, ndim, out.data<T>());
+        return result;
+    });
+}
+
+// Powers of the elements as a last dimension.
+nb::object powers_of(Array x, int64_t count, bool falling) {
+    if (!x.usable() || x.ndim() >= NPY_MAXDIMS || count < 0) return not_implemented();
+    npy_intp shape[NPY_MAXDIMS];
+    std::copy(x.shape(), x.shape() + x.ndim(), shape);
+    shape[x.ndim()] = count;
+    if (!countable(shape, x.ndim() + 1)) return not_implemented();
+    return of_numbers(x, [&](auto number) -> nb::object {
+        using T = decltype(number);
+        NewArray out = new_array(x.ndim() + 1, shape, x.type());
+        nb::object result = give(out);
+        const InRows rows(x);
+        Release release(out.size() * 8);
+        powers(rows.data<T>(), x.size(), count, falling, out.data<T>());
+        return result;
+    });
+}
+
+nb::object traced(Array A) {
+    if (!A.is_float() || A.ndim() != 2) return not_implemented();
+    const InRows rows(A);
+    NewArray out = new_array(0, nullptr, A.type());
+    if (A.is<float>()) *out.data<float>() = trace(rows.data<float>(), A.shape(0), A.shape(1));
+    else *out.data<double>() = trace(rows.data<double>(), A.shape(0), A.shape(1));
+    return give(out);
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    m.def("kron", &kron, nb::arg("x"), nb::arg("y"));
+    m.def("powers", &powers_of, nb::arg("x"), nb::kw_only(), nb::arg("count"), nb::arg("falling"));
+    m.def("trace", &traced, nb::arg("A"));
+}
+
+}  // namespace fw

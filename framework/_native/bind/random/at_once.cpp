@@ -1,0 +1,82 @@
+// Draws of a thread's default generator on the CPU: what `random.drawn_at_once` does, without the dozen steps that it takes
+// Python.
+#include "bind/guarded.h"
+#include "bind/random/state.h"
+#include "bind/tensors/tensors.h"
+
+namespace fw {
+namespace {
+
+using tensors::asked, tensors::taken, tensors::word;
+
+constexpr Py_ssize_t MOST = 8;  // arguments of a function that draws
+PyObject *own = nullptr, *usual, *functions;  // `random._own`, the generator of threads without one, the module's names
+PyObject *word_generator, *word_batches, *word_lock, *word_acquire, *word_release, *word_words, *word_source, *word_state;
+
+struct Locked {
+    nb::object lock;
+    explicit Locked(PyObject* generator) : lock(asked(generator, word_lock)) {
+        taken(PyObject_CallMethodNoArgs(lock.ptr(), word_acquire));
+    }
+    ~Locked() {
+        PyObject *type, *value, *trace;  // a call wants no error to be set
+        PyErr_Fetch(&type, &value, &trace);
+        if (PyObject* done = PyObject_CallMethodNoArgs(lock.ptr(), word_release)) Py_DECREF(done);
+        else PyErr_WriteUnraisable(lock.ptr());
+        PyErr_Restore(type, value, trace);
+    }
+};
+
+// (function, shape, *settings) -> function(words, shape, *settings); None where Python is to look closer.
+nb::object drawn_at_once(PyObject* const* args, Py_ssize_t n) {
+    PyObject* draw = own && tensors::modes ? PyDict_GetItemWithError(functions, args[0]) : nullptr;
+    if (!draw) {
+        if (PyErr_Occurred()) throw nb::python_error();
+        return nb::none();
+    }
+    const nb::object function = nb::borrow(draw), batches = asked(tensors::modes, word_batches);
+    const int many = PyObject_IsTrue(batches.ptr());
+    if (many) {
+        if (many < 0) throw nb::python_error();
+        return nb::none();
+    }
+    nb::object generator = asked(own, word_generator);
+    if (generator.is_none()) generator = nb::borrow(usual);
+    const Locked locked(generator.ptr());
+    nb::object words = asked(generator.ptr(), word_words);
+    if (words.is_none()) {  // NumPy has the state, or it has not been made yet
+        if (!asked(generator.ptr(), word_source).is_none()) return nb::none();
+        words = taken(PyObject_CallMethodNoArgs(generator.ptr(), word_state));
+    }
+    PyObject* given[MOST + 1] = {nullptr, words.ptr()};
+    std::copy(args + 1, args + n, given + 2);
+    nb::object made = taken(PyObject_Vectorcall(function.ptr(), given + 1, size_t(n) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    if (made.ptr() == Py_NotImplemented) return nb::none();
+    if (PyObject_SetAttr(generator.ptr(), word_words, words.ptr()) < 0) throw nb::python_error();
+    return made;
+}
+
+PyObject* called(PyObject*, PyObject* const* args, Py_ssize_t n) {
+    if (n < 2 || n >= MOST) return PyErr_Format(PyExc_TypeError, "wanted a function's name and up to %zd arguments", MOST - 2);
+    return guarded([&]() -> PyObject* { return drawn_at_once(args, n).release().ptr(); });
+}
+
+PyMethodDef methods[] = {{"drawn_at_once", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&called)), METH_FASTCALL,
+                          "What a native function draws of this thread's default generator on the CPU, or None."},
+                         {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+FW_BIND(m) {
+    if (PyModule_AddFunctions(m.ptr(), methods) < 0) throw nb::python_error();
+    functions = PyModule_GetDict(m.ptr());
+    m.def("set_up_draws", [](nb::object threads, nb::object generator) {
+        const std::pair<PyObject**, const char*> words[] = {
+            {&word_generator, "generator"}, {&word_batches, "batches"}, {&word_lock, "_lock"}, {&word_acquire, "acquire"},
+            {&word_release, "release"}, {&word_words, "_words"}, {&word_source, "_source"}, {&word_state, "_state"}};
+        for (auto [place, text] : words) *place = word(text);
+        usual = generator.release().ptr(), own = threads.release().ptr();
+    });
+}
+
+}  // namespace fw

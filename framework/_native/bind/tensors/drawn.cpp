@@ -1,0 +1,112 @@
+// Random numbers drawn straight into the memory of a tensor outside the graph, and the change counted. Each function answers
+// NotImplemented, and has drawn nothing, where Python is to go the whole way.
+#include <cmath>
+
+#include "bind/random/state.h"
+#include "bind/tensors/tensors.h"
+#include "random/variates.h"
+
+namespace fw::tensors {
+namespace {
+
+constexpr npy_intp FEW_DRAWN = 1 << 18;  // numbers; formulas of more go by threads
+
+// The memory of a tensor whose elements lie in a row, to be drawn into.
+struct Target {
+    Held held;
+    bool good;
+    explicit Target(nb::handle x) : held(memory_of(x.ptr())), good(held.a) {
+        good = good && PyArray_IS_C_CONTIGUOUS(held.a) && PyArray_ISBEHAVED(held.a) && PyArray_SIZE(held.a) &&
+               PyArray_SIZE(held.a) < FEW_DRAWN && nobody_looks();
+    }
+    int type() const { return PyArray_TYPE(held.a); }
+};
+
+// draw(words, elements, their number)
+template <class T, class F> nb::object drawn_into(Target& target, State& state, nb::handle x, nb::handle name, F&& draw) {
+    const int64_t n = PyArray_SIZE(target.held.a);
+    {
+        Release release(n * int64_t(sizeof(T)), Writes::memory);
+        draw(state.words, static_cast<T*>(PyArray_DATA(target.held.a)), n);
+    }
+    state.store();
+    bump(x.ptr(), name.ptr());
+    return nb::borrow(x);
+}
+
+template <class F> nb::object of_floats(Array words, nb::handle x, nb::handle name, F&& draw) {
+    Target target(x);
+    State state(words);
+    if (!target.good || !state.usable) return not_implemented();
+    if (target.type() == NPY_FLOAT) return drawn_into<float>(target, state, x, name, draw);
+    if (target.type() == NPY_DOUBLE) return drawn_into<double>(target, state, x, name, draw);
+    return not_implemented();
+}
+
+constexpr double BEYOND = 1e30;  // beyond, results may be inf
+
+// Uniform in [low, high).
+nb::object into_uniform(Array words, nb::handle x, double low, double high, nb::handle name) {
+    if (!(-BEYOND < low && low <= high && high < BEYOND)) return not_implemented();
+    return of_floats(words, x, name, [=](uint64_t* state, auto* out, int64_t n) {
+        using T = std::remove_pointer_t<decltype(out)>;
+        random::draw_uniform<T>(state, out, n);
+        if (low == 0 && high == 1) return;
+        const T span = T(high - low), from = T(low), last = std::nextafter(T(high), T(low));  // which rounding may pass
+        for (int64_t i = 0; i < n; ++i) out[i] = std::min(out[i] * span + from, last);
+    });
+}
+
+nb::object into_normal(Array words, nb::handle x, double mean, double deviation, nb::handle name) {
+    if (!(std::fabs(mean) < BEYOND && deviation >= 0 && deviation < BEYOND)) return not_implemented();
+    return of_floats(words, x, name, [=](uint64_t* state, auto* out, int64_t n) {
+        using T = std::remove_pointer_t<decltype(out)>;
+        random::draw_normal<T>(state, out, n);
+        if (mean == 0 && deviation == 1) return;
+        for (int64_t i = 0; i < n; ++i) out[i] = out[i] * T(deviation) + T(mean);
+    });
+}
+
+// 1 with this probability, else 0: by draws of 32 bits.
+nb::object into_coins(Array words, nb::handle x, double chance, nb::handle name) {
+    Target target(x);
+    State state(words);
+    if (!target.good || !state.usable || target.type() != NPY_FLOAT || !(chance >= 0 && chance <= 1)) return not_implemented();
+    return drawn_into<float>(target, state, x, name, [=](uint64_t* words, float* out, int64_t n) {
+        random::draw_uniform<float>(words, out, n);
+        for (int64_t i = 0; i < n; ++i) out[i] = out[i] < float(chance) ? 1.0f : 0.0f;
+    });
+}
+
+// Integers uniform in [low, low + range), by one word of the state.
+nb::object into_integers(Array words, nb::handle x, int64_t low, uint64_t range, nb::handle name) {
+    Target target(x);
+    State state(words);
+    if (!target.good || !state.usable) return not_implemented();
+    auto draw = [=](uint64_t* words, auto* out, int64_t n) {
+        using T = std::remove_pointer_t<decltype(out)>;
+        const uint64_t key = random::draw_word(words);
+        if constexpr (std::is_same_v<T, int64_t>) {
+            random::keyed_integers(key, out, n, low, range);
+        } else {
+            std::vector<int64_t> whole(size_t(n), 0);
+            random::keyed_integers(key, whole.data(), n, low, range);
+            for (int64_t i = 0; i < n; ++i) out[i] = T(whole[size_t(i)]);
+        }
+    };
+    if (target.type() == NPY_INT64) return drawn_into<int64_t>(target, state, x, name, draw);
+    if (target.type() == NPY_FLOAT) return drawn_into<float>(target, state, x, name, draw);
+    if (target.type() == NPY_DOUBLE) return drawn_into<double>(target, state, x, name, draw);
+    return not_implemented();
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    m.def("into_uniform", &into_uniform);
+    m.def("into_normal", &into_normal);
+    m.def("into_coins", &into_coins);
+    m.def("into_integers", &into_integers);
+}
+
+}  // namespace fw::tensors

@@ -1,0 +1,249 @@
+"""Kernels for calls on few numbers beside their formulas: counts, powers, runs, draws, joins."""
+
+import numpy as np
+import pytest
+
+import framework as fw
+from framework import _native
+from framework.errors import ShapeError
+from framework.ops.index.nonzero import isin_op
+from framework.ops.index.repeat import repeat_op
+from framework.ops.index.scatter_reduce import index_reduce_op
+from framework.ops.linalg.made_matrices import powers_op
+from framework.ops.linalg.products import cross_op, kron_op
+from framework.ops.random.draws import _dirichlet_slope, slope_of_gamma
+from framework.ops.reduce.histograms import bincount_op, histc_op, histogram_op, histogramdd_op
+from framework.ops.reduce.unique import runs_op
+from framework.ops.shape.diagonals import trace_op
+
+pytestmark = pytest.mark.skipif(_native.module is None, reason=f"no native extension: {_native.isa}")
+DTYPES = [np.float32, np.float64]
+MODULE = _native.module
+
+
+def same(found, want, most=0.0):
+    found, want = (x if isinstance(x, tuple) else (x,) for x in (found, want))
+    for a, b in zip(found, want, strict=True):
+        assert a is not NotImplemented
+        assert (a.shape, a.dtype) == (np.shape(b), np.asarray(b).dtype)
+        np.testing.assert_allclose(a, b, most, most)
+
+
+def layouts(a):
+    yield a
+    yield np.asfortranarray(a)
+    yield np.repeat(a, 2, -1)[..., ::2]
+    yield a[::-1][::-1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_counts_are_those_of_numpy(dtype):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((7, 33)).astype(dtype)
+    x[0, :4] = [np.nan, np.inf, -np.inf, 1]
+    weight = rng.random(x.shape).astype(dtype)
+    for edges in (np.linspace(-2, 2, 9), [-1, -0.5, 1, 1, 3], [0, 1e-3, 5], [1, 1]):
+        edges = np.array(edges, dtype)
+        for a in layouts(x):
+            same(MODULE.histogram(a, None, edges), histogram_op.plain(x, None, edges))
+            same(MODULE.histogram(a, weight, edges), histogram_op.plain(x, weight, edges), 1e-5)
+    assert MODULE.histogram(x, None, np.array([0, np.inf], dtype)) is NotImplemented
+    assert MODULE.histogram(x, None, np.array([1, 0], dtype)) is NotImplemented
+    rows = np.nan_to_num(x[:, :3].copy(), posinf=9, neginf=-9)
+    edges = [np.linspace(-1, 1, n).astype(dtype) for n in (3, 4, 2)]
+    same(MODULE.histogramdd(rows, None, *edges), histogramdd_op.plain(rows, None, *edges))
+    same(MODULE.histogramdd(rows, weight[:, 0].copy(), *edges),
+         histogramdd_op.plain(rows, weight[:, 0], *edges), 1e-5)
+    assert MODULE.histogramdd(rows, None, *edges[:2]) is NotImplemented
+    finite = np.nan_to_num(x, posinf=9, neginf=-9)
+    for settings in ({"bins": 5, "low": -1.0, "high": 2.0}, {"bins": 1, "low": 0.0, "high": 1e-3}):
+        for a in layouts(finite):
+            same(MODULE.histc(a, **settings), histc_op.plain(finite, **settings))
+    assert MODULE.ends(x) is None
+    assert MODULE.ends(finite) == (finite.min(), finite.max())
+
+
+def test_bincount_counts_what_it_may():
+    x = np.random.default_rng(1).integers(0, 9, 500)
+    same(MODULE.bincount(x[::3], None, size=12), bincount_op.plain(x[::3], None, size=12))
+    assert MODULE.bincount(x, None, size=int(x.max())) is NotImplemented
+    assert MODULE.bincount(-x, None, size=20) is NotImplemented
+    assert fw.bincount(fw.tensor([3, 0, 3]), minlength=6).tolist() == [1, 0, 0, 2, 0, 0]
+
+
+@pytest.mark.parametrize("shapes", [((3, 2), (2, 4)), ((3,), (2, 4)), ((2, 2, 3), (2,)), ((), (3,)),
+                                    ((1,), (1,))])
+@pytest.mark.parametrize("dtype", [*DTYPES, np.int64])
+def test_kronecker_products(shapes, dtype):
+    rng = np.random.default_rng(2)
+    x, y = (np.asarray((rng.standard_normal(s) * 9).astype(dtype)) for s in shapes)
+    same(MODULE.kron(x, y), kron_op.plain(x, y))
+    same(MODULE.kron(np.asfortranarray(x), np.asfortranarray(y)), kron_op.plain(x, y))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, np.int64])
+def test_powers_and_traces(dtype):
+    x = np.arange(-3, 5).astype(dtype)
+    for a in (x, x[::-1], x.reshape(2, 4).T, np.array(x[0])):
+        for count in (1, 2, 5):
+            for falling in (False, True):
+                same(MODULE.powers(a, count=count, falling=falling),
+                     powers_op.plain(a, count=count, falling=falling))
+    if dtype is not np.int64:
+        for shape in ((3, 3), (2, 5), (5, 2), (0, 4), (1, 1)):
+            A = np.random.default_rng(3).standard_normal(shape).astype(dtype)
+            same(MODULE.trace(A), trace_op.plain(A), 1e-6)
+            same(MODULE.trace(A.T), trace_op.plain(A.T), 1e-6)
+
+
+def test_trace_goes_back():
+    x = fw.arange(6.0).reshape(2, 3).requires_grad_()
+    (fw.trace(x) * 2).backward()
+    assert x.grad.tolist() == [[2, 0, 0], [0, 2, 0]]
+    assert fw.autograd.gradcheck(fw.trace, fw.randn(3, 2, dtype=fw.float64, requires_grad=True))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_cross_products_broadcast(dtype):
+    rng = np.random.default_rng(4)
+    for a, b, dim in (((2, 3), (1, 3), -1), ((4, 1, 3), (1, 5, 3), -1), ((1, 3, 2), (4, 3, 1), -2)):
+        x, y = (rng.standard_normal(s).astype(dtype) for s in (a, b))
+        same(MODULE.cross(x, y, dim=dim), cross_op.plain(x, y, dim=dim), 1e-6)
+        same(MODULE.cross(np.asfortranarray(x), y, dim=dim), cross_op.plain(x, y, dim=dim), 1e-6)
+    assert MODULE.cross(np.ones((2, 3), dtype), np.ones((5, 3), dtype), dim=-1) is NotImplemented
+
+
+def test_runs_and_repeats():
+    rng = np.random.default_rng(5)
+    for dtype in (np.float32, np.float64, np.int64, np.int32, np.uint8):
+        x = rng.integers(0, 3, (6, 10)).astype(dtype)
+        settings = {"dim": None, "inverse": False, "counts": False}
+        for a in (*layouts(x), x[:1, :1], np.full(9, 2, dtype)):
+            same(MODULE.runs(a, **settings), runs_op.plain(a, **settings))
+            for times in (1, 2, 3, 4, 7):
+                same(MODULE.repeat_each(a, times=times), repeat_op.plain(a, times=times))
+        for y in (x[0, :1], x[0, :5], np.zeros(3, dtype)):
+            if dtype in (np.float32, np.float64, np.int64):
+                for invert in (False, True):
+                    want = isin_op.plain(x, y, assume_unique=False, invert=invert)
+                    same(MODULE.isin(np.asfortranarray(x), y, assume_unique=False, invert=invert), want)
+    x = np.array([1, np.nan, np.nan, 2], np.float32)
+    assert len(MODULE.runs(x, dim=None, inverse=False, counts=False)[0]) == 4
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("way", ["prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("own", [True, False])
+def test_index_reduce(dtype, way, own):
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal((4, 5, 3)).astype(dtype)
+    for dim in range(3):
+        index = rng.integers(0, x.shape[dim], 6)
+        shape = [*x.shape]
+        shape[dim] = 6
+        source = rng.standard_normal(shape).astype(dtype)
+        source.reshape(-1)[::17] = np.nan
+        settings = {"dim": dim, "way": way, "own": own}
+        for a in layouts(x):
+            same(MODULE.index_reduce(a, np.asfortranarray(source), index, **settings),
+                 index_reduce_op.plain(x, source, index, **settings), 1e-5)
+        composed = fw.index_reduce(fw.tensor(x).requires_grad_(), dim, fw.tensor(index),
+                                   fw.tensor(np.nan_to_num(source)), way, include_self=own)
+        single = fw.index_reduce(fw.tensor(x), dim, fw.tensor(index), fw.tensor(np.nan_to_num(source)), way,
+                                 include_self=own)
+        np.testing.assert_allclose(single.numpy(), composed.detach().numpy(), 1e-5, 1e-5)
+    assert MODULE.index_reduce(x, source, index + 9, **settings) is NotImplemented
+
+
+def test_parts_put_into_copies():
+    x = fw.arange(24.0).reshape(4, 6)
+    src = -fw.ones(2, 3)
+    for base in (x, x[:, ::1], x.T.contiguous().T):
+        for part in (src, src.T.clone().T):
+            found = base[:2].slice_scatter(part, 1, 0, 6, 2)
+            want = base[:2].clone().numpy()
+            want[:, ::2] = -1
+            assert found.numpy().tolist() == want.tolist()
+    assert fw.select_scatter(x, fw.zeros(6), 0, -1)[3].sum() == 0
+    assert fw.diagonal_scatter(x, fw.full((4,), 5.0)).diagonal().tolist() == [5.0] * 4
+    window = fw.as_strided_scatter(x, fw.zeros(2, 2), (2, 2), (7, 1), 3)
+    want = x.numpy().copy().reshape(-1)
+    want[[3, 4, 10, 11]] = 0
+    assert window.reshape(-1).tolist() == want.tolist()
+    assert x.reshape(-1).tolist() == list(range(24))  # none of them wrote into it
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_slopes_of_samples(dtype):
+    rng = np.random.default_rng(7)
+    a = np.exp(rng.uniform(-6, 12.5, 400)).astype(dtype)
+    z = (a * rng.gamma(1.0, 1.0, 400)).astype(dtype) + dtype(1e-6)
+    a[:3], z[:3] = [0, -1, 2], [1, 1, np.inf]
+    with np.errstate(all="ignore"):
+        want = slope_of_gamma.plain(a, z)
+    same(MODULE.gamma_slopes(a, z), want, 2e-5 if dtype is np.float32 else 1e-9)
+    x = rng.dirichlet(np.ones(5), 60).astype(dtype)
+    own = np.exp(rng.uniform(-3, 4, x.shape)).astype(dtype)
+    total = own.sum(-1, keepdims=True)
+    most = 1e-4 if dtype is np.float32 else 1e-8
+    for part in layouts(x):
+        same(MODULE.dirichlet_slopes(part, own, total), _dirichlet_slope.plain(x, own, total), most)
+    assert MODULE.dirichlet_slopes(x, own, total[:, 0]) is NotImplemented
+
+
+FILLS = {
+    "uniform": lambda x, g: x.uniform_(-2.0, 3.0, generator=g),
+    "standard": lambda x, g: x.uniform_(generator=g),
+    "normal": lambda x, g: x.normal_(1.0, 2.0, generator=g),
+    "coins": lambda x, g: x.bernoulli_(0.25, generator=g),
+    "integers": lambda x, g: x.random_(-3, 9, generator=g),
+    "like": lambda x, g: x.copy_(fw.bernoulli(fw.full(x.shape, 0.25, dtype=x.dtype), generator=g))}
+
+
+@pytest.mark.parametrize("name", FILLS)
+@pytest.mark.parametrize("dtype", [fw.float32, fw.float64])
+def test_fills_are_those_of_a_given_generator(name, dtype):
+    """The way past Python draws the same numbers, leaves the same state and counts the change."""
+    for size in ((6,), (1,), (3, 7), (5000,)):
+        fw.manual_seed(5)
+        generator = fw.Generator().manual_seed(5)
+        fw.rand(3), fw.rand(3, generator=generator)
+        x, y = fw.zeros(size, dtype=dtype), fw.zeros(size, dtype=dtype)
+        before = x._version
+        FILLS[name](x, None), FILLS[name](y, generator)
+        assert x.tolist() == y.tolist()
+        assert x._version == before + 1
+        assert fw.rand(4).tolist() == fw.rand(4, generator=generator).tolist()
+
+
+def test_fills_of_views_and_recorded_tensors():
+    x = fw.zeros(4, 4)
+    x[:, 1:3].normal_()
+    assert (x[:, 0] == 0).all() and (x[:, 1:3] != 0).all()
+    leaf = fw.zeros(3, requires_grad=True)
+    with pytest.raises(RuntimeError):
+        leaf.uniform_(0.0, 2.0)
+    with pytest.raises(ValueError, match="std"):
+        fw.zeros(2).normal_(0.0, -1.0)
+    y = fw.zeros(3)
+    with pytest.raises(ValueError, match="from"):
+        y.uniform_(2.0, 1.0)
+    z = fw.zeros(2, 3).T.uniform_(1.0, 2.0)
+    assert ((z >= 1) & (z < 2)).all()
+
+
+def test_joins_of_lists():
+    vector, row = fw.ones(3), fw.ones(1, 3)
+    assert fw.cat([vector, fw.ones(0), vector]).shape == (6,)
+    assert fw.stack((vector, vector), -1).shape == (3, 2)
+    with pytest.raises(ShapeError):
+        fw.stack([vector, fw.ones(2)])
+    with pytest.raises(ShapeError):
+        fw.cat([vector, row])
+    assert fw.vstack([vector, row]).shape == (2, 3)
+    assert fw.dstack([row, row]).shape == (1, 3, 2)
+    assert fw.column_stack([vector, vector]).shape == (3, 2)
+    assert fw.cat([fw.ones(2), fw.ones(2, dtype=fw.float64)]).dtype == fw.float64
+    for sections in (1, 2, 3, 7, 8, [2], [1, 4], [0, 9], [5, 2]):
+        found = fw.tensor_split(fw.arange(7), sections)
+        assert [p.tolist() for p in found] == [p.tolist() for p in np.array_split(np.arange(7), sections)]
