@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 import weakref
+from math import prod
 
 import compile_deferred
 import compile_random
@@ -719,6 +720,40 @@ def test_maxima_and_their_places_in_one_pass(monkeypatch, layout, dtype):
         assert facts([step(x), w.grad]) == found
     if plans_module.possible():
         assert joined == [layout not in ("channels", "line", "volume")]  # which are not put off
+
+
+@pytest.mark.parametrize("windows", [(2,), (3, 1, 1), (3, 2), (2, 3)])
+@pytest.mark.parametrize("also", [False, True])
+def test_relu_before_pooling_is_masked_where_it_is_smaller(monkeypatch, windows, also):
+    def looked(steps, outputs, shapes, plain=segments.masked_early):
+        kept = plain(steps, outputs, shapes)
+        slope = pairs.relu.op.rules[0].on(np.zeros(1, "f"))
+        sizes[:] = [prod(shapes[step.results][0]) for step in kept if step.kernel is slope]
+        return kept
+    monkeypatch.setattr(segments, "masked_early", looked)
+    sizes = []
+
+    def step(x):
+        w.grad = None
+        image = F.relu(x * w)
+        y = (F.max_pool2d(image, *windows) * v).sum()
+        if also:  # the gradient of the image is more than that of the pooling
+            y = y + (image * 3).sum()
+        y.backward()
+        return y
+    w = fw.ones(9, requires_grad=True)
+    v = fw.randn(2, 3, *F.max_pool2d(fw.zeros(9, 9)[None], *windows).shape[1:])
+    v.view(-1)[:4] = fw.tensor([fw.nan, fw.inf, -fw.inf, -0.0])
+    compiled = fw.compile(step)
+    for n in range(6):
+        x = fw.randint(-3, 3, (2, 3, 9, 9)).float()
+        x = x * -0.0 if n == 3 else x
+        if n > 3:
+            x.view(-1)[::7] = fw.nan if n == 4 else fw.inf
+        found = facts([compiled(x), w.grad])
+        assert facts([step(x), w.grad]) == found
+    if plans_module.possible():
+        assert sizes == [x.numel() if also else v.numel()]
 
 
 def test_two_kernels_in_one_pass_are_those_two():

@@ -107,6 +107,46 @@ def test_same_bits(name, threads, data):
         _native.module.set_threads(before)
 
 
+def hard_roots(by):
+    """Numbers whose quotients by this one are as near as can be to the middle between two float32."""
+    mantissa = int(np.ldexp(np.frexp(by)[0], 24))
+    mantissa >>= (mantissa & -mantissa).bit_length() - 1
+    found = []
+    for bits in 24, 25:
+        for rest in range(-25, 26, 2):
+            middle = rest * pow(mantissa, -1, 1 << bits) % (1 << bits)
+            number = mantissa * middle - rest >> bits
+            if number.bit_length() <= 24 and middle.bit_length() == 25:
+                found.append(number)
+    return np.array(found, "f4")
+
+
+@needs_native
+@pytest.mark.parametrize("beta, step", [
+    (0.999, 0), (0.999, 700), (0.9, 0), (0.9, 30), (0.3, 4), (1 - 1e-12, 0), (0.99, 90)])
+def test_roots_of_all_sizes_are_divided_as_plainly(beta, step):
+    """Roots over the correction are found by its reciprocal, in the bits of the division."""
+    rng = np.random.default_rng(step)
+    squares = rng.integers(0, 0x7f800001, 1 << 18, np.uint32)  # up to inf; some are nan
+    squares[::256] |= 0x7fff0000
+    hard = hard_roots(np.float32((1 - beta ** (step + 1)) ** 0.5))
+    near = (hard * hard / np.float32(beta)).view(np.uint32) + np.arange(-4, 5).astype(np.uint32)[:, None]
+    hit = np.sqrt(near.view("f4") * np.float32(beta)) == hard  # what the step makes of them
+    assert hit.any(0).sum() > 5
+    squares[1:2 * hit.sum():2] = near[hit]
+    gradient = rng.standard_normal(squares.size).astype("f4") * np.float32(1e-22)  # squares of nearly 0
+    steps = []
+    for kind in fw.optim.Adam, plain_form(fw.optim.Adam):
+        p = fw.zeros(squares.size, requires_grad=True)
+        p.grad = fw.from_numpy(gradient.copy())
+        optimizer = kind([p], lr=1e20, betas=(0.0, beta), eps=0.0)
+        optimizer.state[p] = {"exp_avg": fw.zeros(p.shape), "step": step,
+                              "exp_avg_sq": fw.from_numpy(squares.view("f4").copy())}
+        optimizer.step()
+        steps.append(p.detach().numpy().view(np.uint32))
+    np.testing.assert_array_equal(*steps)
+
+
 def many(kind, **options):
     return kind([fw.ones(5, requires_grad=True) for _ in range(3)], **options)
 

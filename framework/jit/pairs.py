@@ -1,14 +1,20 @@
 """Kernels that read the same arrays, of which one native function computes two in one pass: a plan knows in
-the forward pass what the backward is going to ask for.
+the forward pass what the backward is going to ask for. Kernels that take less in another order.
 """
 
+from collections import Counter
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from .. import _native
 from ..backends.native import asked
-from ..ops.image.pool import max_pool, max_position
+from ..ops.image.pool import max_pool, max_position, max_spread
+from ..ops.pointwise.activations import _relu as relu
 from .kernels import Array, Step
+
+_EXAMPLE = np.zeros(1, np.float32)
 
 
 @cache
@@ -52,3 +58,36 @@ def paired(steps: list[Step]) -> list[Step]:
             steps[i] = Step(both, step.operands, step.settings, [step.results, steps[at].results], None)
             gone.add(at)
     return [step for i, step in enumerate(steps) if i not in gone]
+
+
+def masked_early(steps: list[Step], outputs: list[str], shapes: dict) -> list[Step]:
+    """The steps, where relu stands before max pooling and nobody else asks for the gradient between: its
+    slope is that of the largest elements, whose gradients are masked before they are spread over the images.
+    The bits are the same, since all other places get 0 either way, and the images are not needed any more.
+
+    shapes: of the arrays that are known; those of new ones are added.
+    """
+    both = {one for _, one in _pairs().values()}
+    largest = {(step.operands[0].name, step.results[1]): step.results[0]
+               for step in steps if step.kernel in both}
+    if not largest:
+        return steps
+    spreading, slope = asked(max_spread.cpu), relu.op.rules[0].on(_EXAMPLE)
+    spread = {step.results: at for at, step in enumerate(steps) if asked(step.kernel) is spreading}
+    readers = Counter([name for step in steps for name in step.reads] + outputs)
+    steps = list(steps)
+    for at, mask in enumerate(steps):
+        if mask.kernel is not slope or not all(type(x) is Array for x in mask.operands):
+            continue
+        g, image = [x.name for x in mask.operands]
+        if g not in spread or readers[g] != 1:
+            continue
+        before, name = steps[spread[g]], "m" + g
+        given, places = before.operands
+        top = largest.get((image, places.name))
+        if top not in shapes:
+            continue
+        shapes[name] = shapes[top]
+        steps[spread[g]] = Step(slope, (given, Array(top)), {}, name, shapes[top])
+        steps[at] = Step(before.kernel, (Array(name), places), before.settings, mask.results, mask.shapes)
+    return steps

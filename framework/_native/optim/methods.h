@@ -67,17 +67,48 @@ template <class T> struct Gradient {
     }
 };
 
+// Quotients of square roots by one number, in the bits of the division.
+template <class T> struct RootsOver {
+    T by;
+    explicit RootsOver(T by) : by(by) {}
+    FW_INLINE Vec<T> operator()(Vec<T> x) const { return x / splat(by); }
+};
+#if defined(FW_AVX512)
+// By the reciprocal, since the root is waiting for the divider. The product is at most 1.5 of the last digit off, one
+// correction brings it to less than one, and from there on the next one rounds as the division does (Markstein: the
+// reciprocal is rounded correctly, and what is left over is exact, as nothing leaves the range: roots are from 2^-75
+// to 2^64). Where nothing is left over (0) or that is not a number (inf, nan), the product stays.
+template <> struct RootsOver<float> {
+    float by, reciprocal;
+    bool quick;
+    explicit RootsOver(float by) : by(by), reciprocal(1 / by), quick(by > 1e-9f && by < 1e9f) {}
+
+    FW_INLINE Vec<float> operator()(Vec<float> x) const {
+        if (!quick) return x / splat(by);
+        return corrected(x, corrected(x, x * splat(reciprocal)));
+    }
+
+  private:
+    FW_INLINE Vec<float> corrected(Vec<float> x, Vec<float> q) const {
+        const Vec<float> left = fma<float>(splat(-by), q, x);
+        const __mmask16 some = _mm512_cmp_ps_mask(__m512(left), _mm512_setzero_ps(), _CMP_NEQ_OQ);
+        return Vec<float>(_mm512_mask3_fmadd_ps(__m512(left), __m512(splat(reciprocal)), __m512(q), some));
+    }
+};
+#endif
+
 // sqrt(v / correction) + eps, or with `inside` sqrt(v / correction + eps)
 template <class T> struct Denominator {
-    T eps, correction, root;
+    T eps, correction;
+    RootsOver<T> over;
     bool inside, corrected;
     explicit Denominator(StepNumbers& n)
-        : eps(n.number<T>("eps")), correction(n.number<T>("correction")), root(n.number<T>("root_correction")),
+        : eps(n.number<T>("eps")), correction(n.number<T>("correction")), over(n.number<T>("root_correction")),
           inside(n.flag("eps_inside")), corrected(n.flag("corrected")) {}
     FW_INLINE Vec<T> operator()(Vec<T> v) const {
         if (inside) return sqrt(v / splat(correction) + splat(eps));
         Vec<T> d = sqrt(v);
-        if (corrected) d = d / splat(root);
+        if (corrected) d = over(d);
         return d + splat(eps);
     }
 };
