@@ -89,6 +89,15 @@ inline nb::object give(NewArray&& a) { return std::move(a.owner); }
 // A new row-major array; large ones come from the cache of `memory.cpp`. `data<T>()` of the result is uninitialised.
 // Raises MemoryError, and ValueError for sizes that are negative or whose product is too large.
 NewArray new_array(int ndim, const npy_intp* shape, int type);
+// Arrays that nobody has any more, in row-major order, that new ones of their shape and type may be: those that are taken
+// are no longer there.
+struct Offer {
+    static constexpr int MOST = 4;
+    PyObject* arrays[MOST];
+    int count = 0;
+};
+Offer* offered_now(Offer* arrays);  // to this thread; gives what was offered before
+
 NewArray new_like(Array prototype, int type);  // of its shape, its dimensions in the same order in memory
 // One whose dimensions lie in memory in the order of `axes`, the last of them finest.
 NewArray new_in_order(int ndim, const npy_intp* shape, int type, const int* axes);

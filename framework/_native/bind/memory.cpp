@@ -317,6 +317,7 @@ namespace {
 
 // Memory that the next new array of its shape and type is to be, of this thread: a gradient's place in a bucket, say.
 thread_local PyObject* home = nullptr;
+thread_local Offer* offer = nullptr;
 
 // Sets it, or with None takes it back; returns whether an array took the place of the last one.
 bool place_next(nb::object given) {
@@ -335,8 +336,14 @@ bool suits(PyObject* place, int ndim, const npy_intp* shape, int type) {
 
 }  // namespace
 
+Offer* offered_now(Offer* arrays) { return std::exchange(offer, arrays); }
+
 NewArray new_array(int ndim, const npy_intp* shape, int type) {
     if (home && suits(home, ndim, shape, type)) return NewArray(std::exchange(home, nullptr));
+    if (offer)
+        for (int i = 0; i < offer->count; ++i)
+            if (offer->arrays[i] && suits(offer->arrays[i], ndim, shape, type))
+                return NewArray(std::exchange(offer->arrays[i], nullptr));
     if (ndim < 0 || ndim > NPY_MAXDIMS) throw nb::value_error("an array has at most 64 dimensions");
     PyArray_Descr* descr = PyArray_DescrFromType(type);
     int64_t bytes = PyDataType_ELSIZE(descr);

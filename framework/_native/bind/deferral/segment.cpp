@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "bind/compute.h"
+#include "bind/deferral/recycled.h"
 #include "bind/deferral/tape.h"
 #include "bind/guarded.h"
 #include "bind/move/copy.h"
@@ -37,6 +38,8 @@ struct SegmentStep {
     std::vector<SegmentOperand> operands;
     nb::object names;  // of the last operands, or nothing
     std::vector<Py_ssize_t> results, last;  // places; -1: not wanted. `last`: those not read again
+    std::vector<int> kinds;  // of the results that are made anew each time, as the first run finds out
+    bool known = false;      // whether one has
     bool several, expects, scalar;
     bool late;  // nobody reads the results but who hands them out: they may be computed beside what follows
 };
@@ -47,6 +50,8 @@ struct Segment {
     std::vector<SegmentStep>* steps;
     std::vector<std::pair<Py_ssize_t, Py_ssize_t>>* externals;  // (number, place)
     std::vector<Py_ssize_t>* outputs;
+    std::vector<int>* kinds;  // by place: of what is there, or of what that is a view of
+    Recycled* recycled;
     Py_ssize_t places;
     PyObject *missing, *asarray;
     bool late;  // whether some step is
@@ -73,6 +78,30 @@ struct Aside {
 struct Asking {
     explicit Asking(Aside* aside) { beside_caller = aside && aside->beside.open() ? &aside->beside : nullptr; }
     ~Asking() { beside_caller = nullptr; }
+};
+
+// What a step makes may be what others have left while this lives.
+class Offering {
+  public:
+    Offering(Recycled& from, const std::vector<int>& kinds) : from_(from), kinds_(kinds) {
+        if (kinds.empty()) return;
+        offer_.count = std::min(int(kinds.size()), Offer::MOST);
+        for (int i = 0; i < offer_.count; ++i) offer_.arrays[i] = from.take(kinds[size_t(i)]);
+        before_ = offered_now(&offer_);
+    }
+    ~Offering() {
+        if (!offer_.count) return;
+        offered_now(before_);
+        for (int i = 0; i < offer_.count; ++i)
+            if (offer_.arrays[i]) from_.give_back(offer_.arrays[i], kinds_[size_t(i)]);
+    }
+    Offering(const Offering&) = delete;
+
+  private:
+    Recycled& from_;
+    const std::vector<int>& kinds_;
+    Offer offer_;
+    Offer* before_ = nullptr;
 };
 
 nb::object value_of(const SegmentOperand& o, const Places& places) {
@@ -133,12 +162,28 @@ nb::object done_here(const SegmentStep& step, const Places& places, Aside* aside
     return nb::steal(out);
 }
 
+// What the step has made for the first time is looked at: the next run may use what is left of such.
+void learn(const Segment* s, SegmentStep& step, const Places& places) {
+    step.known = true;
+    const bool view = step.does != Does::CALL;
+    for (Py_ssize_t i : step.results) {
+        if (i < 0 || std::count(s->outputs->begin(), s->outputs->end(), i)) continue;
+        const int kind = s->recycled->kind_of(places[size_t(i)].ptr());
+        if (kind != Recycled::NONE) step.kinds.push_back(kind);
+        (*s->kinds)[size_t(i)] = kind == Recycled::NONE && view ? (*s->kinds)[size_t(step.operands[0].place)] : kind;
+    }
+}
+
 void run_step(const Segment* s, const SegmentStep& step, Places& places, std::vector<nb::object>& made,
               std::vector<PyObject*>& given, Aside* aside) {
+    const Offering offering(*s->recycled, step.kinds);
+    auto let_go = [&] {
+        for (Py_ssize_t i : step.last) s->recycled->give(places[size_t(i)], (*s->kinds)[size_t(i)]);
+    };
     if (step.does != Does::CALL) {
         nb::object out = done_here(step, places, aside);
         if (out.is_valid()) {
-            for (Py_ssize_t i : step.last) places[size_t(i)] = nb::object();
+            let_go();
             if (step.results[0] >= 0) places[size_t(step.results[0])] = std::move(out);
             return;
         }
@@ -177,7 +222,7 @@ void run_step(const Segment* s, const SegmentStep& step, Places& places, std::ve
     }
     if (step.other.is_valid() && (out.is_none() || out.ptr() == Py_NotImplemented)) out = call(step.other);
     made.clear();
-    for (Py_ssize_t i : step.last) places[size_t(i)] = nb::object();
+    let_go();
     auto expect = [&](nb::handle x) {
         if (!x.is_none()) return;
         PyErr_SetNone(s->missing);
@@ -222,8 +267,9 @@ PyObject* segment_call(PyObject* self, PyObject* const* args, size_t flags, PyOb
         std::vector<PyObject*> given;
         std::optional<Aside> aside;  // what is left of it is waited for before the places go
         if (s->late && n == 1) aside.emplace();
-        for (const SegmentStep& step : *s->steps) {
+        for (SegmentStep& step : *s->steps) {
             run_step(s, step, places, made, given, aside ? &*aside : nullptr);
+            if (!step.known) learn(s, step, places);
             if (n == 2)
                 for (Py_ssize_t i : step.results)
                     if (i >= 0 && PyArray_CheckExact(places[size_t(i)].ptr()) &&
@@ -245,6 +291,8 @@ void segment_free(PyObject* self) {
     delete s->steps;
     delete s->externals;
     delete s->outputs;
+    delete s->kinds;
+    delete s->recycled;
     Py_XDECREF(s->missing), Py_XDECREF(s->asarray);
     PyTypeObject* type = Py_TYPE(self);
     PyObject_Free(self);
@@ -313,6 +361,8 @@ nb::object make_segment(Py_ssize_t places, nb::list externals, nb::list steps, n
     s->steps = new std::vector<SegmentStep>;
     s->externals = new std::vector<std::pair<Py_ssize_t, Py_ssize_t>>;
     s->outputs = new std::vector<Py_ssize_t>;
+    s->kinds = new std::vector<int>(size_t(places), Recycled::NONE);
+    s->recycled = new Recycled;
     s->missing = missing.release().ptr(), s->asarray = asarray.release().ptr();
     nb::object made = nb::steal(reinterpret_cast<PyObject*>(s));
     auto place = [&](nb::handle h, bool may_miss) {
