@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import framework as fw
-from framework import dtypes
+from framework import _native, dtypes
 from framework.autograd.mode import state
 from framework.jit import backward as plans
 from framework.jit import compiled as compiled_module
@@ -754,6 +754,43 @@ def test_relu_before_pooling_is_masked_where_it_is_smaller(monkeypatch, windows,
         assert facts([step(x), w.grad]) == found
     if plans_module.possible():
         assert sizes == [x.numel() if also else v.numel()]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("n, channels, rows, groups, sizes, stride, windows, native", [
+    (9, 1, 8, 1, (28, 28), 1, (2, 2, 0), True), (8, 4, 6, 2, (9, 12), 2, (2, 1, 1), True),
+    (1, 3, 5, 1, (7, 8), 1, (3, 2, 1), True), (33, 2, 3, 1, (6, 17), 1, (17, 17, 8), True),
+    (16, 5, 4, 1, (40,), 1, (2, 2, 0), True), (3, 2, 4, 1, (5, 6, 7), 1, (2, 2, 0), True),
+    (4, 24, 24, 1, (14, 14), 1, (2, 2, 0), None), (2, 16, 32, 1, (16, 16), 1, (2, 2, 0), None)])
+def test_convolutions_pooled_image_after_image(threads, relu, dtype, n, channels, rows, groups, sizes, stride,
+                                               windows, native):
+    """The largest elements of what a convolution gives, and their places, without what it gives."""
+    if not plans_module.possible():
+        pytest.skip("operations are put off with the native kernels only")
+    kernel, layer = {flag: (kernel, layer) for layer, (kernel, flag) in pairs._convolutions().items()}[relu]
+    d = len(sizes)
+    x = fw.randn(n, channels, *sizes)._array.astype(dtype)
+    x.flat[::97] = np.nan
+    w, b = (fw.randn(rows, *more)._array.astype(dtype) for more in ((channels // groups, *[3] * d), ()))
+    settings = {"stride": (stride,) * d, "padding": (1,) * d, "dilation": (1,) * d, "groups": groups}
+    before = _native.module.threads()
+    _native.module.set_threads(threads)
+    try:
+        for bias in b, None:
+            image = layer(x, w, bias, **settings)
+            size, step, edge = windows
+            out = tuple([(s + 2 * edge - size) // step + 1 for s in image.shape[2:]])
+            pooling = dict(zip(pairs._WINDOWS, ((size,) * d, (step,) * d, (edge,) * d, (1,) * d, out)))
+            more = {**settings, "relu": relu, "windows": tuple(pooling.values())}
+            if native is not None:  # others go by Winograd, or are turned
+                assert _native.module.conv_max(x, w, bias, **more) is not NotImplemented
+            wanted = pairs.max_pool.cpu(image, **pooling), pairs.max_position.cpu(image, **pooling)
+            for a, c in zip(kernel(x, w, bias, **more), wanted):
+                assert a.dtype == c.dtype and a.strides == c.strides and a.tobytes() == c.tobytes()
+    finally:
+        _native.module.set_threads(before)
 
 
 def test_two_kernels_in_one_pass_are_those_two():

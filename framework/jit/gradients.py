@@ -292,11 +292,18 @@ class Later(Node):
         raise AttributeError(name)
 
 
+_new_later = Later.__new__
+
+
 class Freed:
     """The nodes of a segment whose backward went by a plan; made at first look."""
 
+    __slots__ = ("template", "edges", "ends", "laters", "base", "nodes")
+
     def __init__(self, template: list, edges: tuple, ends: tuple) -> None:
-        self.template, self.edges, self.ends = template, edges, ends  # ends: the leaves, by their numbers
+        self.template = template
+        self.edges = edges
+        self.ends = ends  # the leaves, by their numbers
         self.laters: dict[int, ref] = {}
         self.base = next_seq()
         self.nodes: dict[int, Any] = {}
@@ -307,15 +314,12 @@ class Freed:
             if not self.nodes:
                 self.make()
             return self.nodes[number]
-        later = Later.__new__(Later)
+        later = _new_later(Later)
         later.hooks = None
-        later.seq = self._seq(number)
+        later.seq = self.base - (number + 1) / (len(self.template) + 2)
         later.notes = {"later": self}
         self.laters[number] = ref(later)
         return later
-
-    def _seq(self, number: int) -> Any:
-        return self.base - (number + 1) / (len(self.template) + 2)
 
     def make(self) -> None:
         """Make the nodes, from the oldest to the newest."""
@@ -343,7 +347,7 @@ class Freed:
                         node.__class__ = Node
                     node.op, node.edges, node.kept, node.versions = op, edges, kept, versions
                     node.settings, node.shapes = settings, shapes
-            node.seq = self._seq(number)
+            node.seq = self.base - (number + 1) / (len(self.template) + 2)
             nodes[number] = node
 
 

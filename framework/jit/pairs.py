@@ -10,6 +10,8 @@ import numpy as np
 
 from .. import _native
 from ..backends.native import asked
+from ..ops.image.conv import conv
+from ..ops.image.joined import _conv_relu_op as conv_relu
 from ..ops.image.pool import max_pool, max_position, max_spread
 from ..ops.pointwise.activations import _relu as relu
 from .kernels import Array, Step
@@ -91,3 +93,44 @@ def masked_early(steps: list[Step], outputs: list[str], shapes: dict) -> list[St
         steps[spread[g]] = Step(slope, (given, Array(top)), {}, name, shapes[top])
         steps[at] = Step(before.kernel, (Array(name), places), before.settings, mask.results, mask.shapes)
     return steps
+
+
+@cache
+def _convolutions() -> dict[Any, Any]:
+    """By the kernel of a convolution: the one that gives the largest elements of windows of its results, and
+    where they lie; and whether relu is between.
+    """
+    module: Any = _native.module
+    if not _pairs() or not hasattr(module, "conv_max"):
+        return {}
+    (_, both), = _pairs().values()
+
+    def then_pooled(kernel: Any) -> Any:
+        def one_by_one(*operands: Any, windows: tuple, relu: bool, **layer: Any) -> Any:
+            return both(kernel(*operands, **layer), **dict(zip(_WINDOWS, windows)))
+        return module.preferring(module.conv_max, one_by_one)
+    return {op.cpu: (then_pooled(op.cpu), op is conv_relu) for op in (conv, conv_relu)}
+
+
+_WINDOWS = ("kernel", "stride", "padding", "dilation", "out")
+
+
+def pooled_at_once(steps: list[Step], outputs: list[str]) -> list[Step]:
+    """The steps, where convolutions of whose results only the largest elements of windows are asked for give
+    these, image after image: the results are not kept.
+    """
+    both, kinds, gone = {one for _, one in _pairs().values()}, _convolutions(), set[int]()
+    readers = Counter([name for step in steps for name in step.reads] + outputs)
+    layers = {step.results: at for at, step in enumerate(steps)
+              if isinstance(step.results, str) and readers[step.results] == 1 and step.kernel in kinds}
+    steps = list(steps)
+    for at, step in enumerate(steps):
+        image = step.operands[0].name if step.kernel in both else None
+        if image in layers:
+            layer = steps[layers[image]]
+            kernel, relu = kinds[layer.kernel]
+            windows = tuple([step.settings[name] for name in _WINDOWS])
+            settings = {**layer.settings, "relu": relu, "windows": windows}
+            steps[at] = Step(kernel, layer.operands, settings, step.results, None)
+            gone.add(layers[image])
+    return [step for at, step in enumerate(steps) if at not in gone]

@@ -82,7 +82,7 @@ template <class T> struct Convolution<T>::Product {
         of.choose();
     }
 
-    void run(const T* x, const T* w, const Epilogue<T>& end, T* y, const Done* done = nullptr) {
+    void run(const T* x, const T* w, const Epilogue<T>& end, T* y, const Done<T>* done = nullptr) {
         of.a = w, of.epilogue = end;
         Buffer<T> copy(own ? 0 : planes.size);
         each_chunk(planes, x, s.n, own ? nullptr : copy.data, [&](const T* chunk, int64_t first, int64_t count) {
@@ -110,6 +110,10 @@ template <class T> Convolution<T>::Convolution(const ConvShape& shape, Calls cal
 template <class T> Convolution<T>::~Convolution() = default;
 
 template <class T> bool Convolution<T>::pools() const { return squares; }
+
+template <class T> bool Convolution<T>::goes_in_parts() const {
+    return way == Way::product && !(sizeof(T) == 4 && turned_suits(s));
+}
 
 template <class T> int64_t Convolution<T>::packed_numbers() const {
     if (way == Way::winograd) return winograd_packed(s);
@@ -144,7 +148,7 @@ template <class T> void Convolution<T>::run(const T* x, const T* w, const Epilog
 }
 
 template <class T>
-void Convolution<T>::run_then(const T* x, const T* w, const Epilogue<T>& end, T* y, const Done& done) {
+void Convolution<T>::run_then(const T* x, const T* w, const Epilogue<T>& end, T* y, const Done<T>& done) {
     if constexpr (sizeof(T) == 4) {
         if (way != Way::product) {
             run(x, w, end, y);
@@ -154,17 +158,21 @@ void Convolution<T>::run_then(const T* x, const T* w, const Epilogue<T>& end, T*
     product->run(x, w, end, y, &done);
 }
 
-template <class T> void conv_forward(const ConvShape& s, const T* x, const T* w, const Epilogue<T>& end, T* y) {
-    Convolution<T> c(s);
+template <class T> bool conv_forward(const ConvShape& s, const T* x, const T* w, const Epilogue<T>& end, T* y, const Done<T>* done) {
+    Convolution<T> c(s, {false, done != nullptr, false});
+    if (done && !c.goes_in_parts()) return false;
     const int64_t packed = c.packed_numbers();
     Buffer<T> a(packed);
     if (packed) c.pack(w, a.data);
-    c.run(x, packed ? a.data : w, end, y);
+    if (packed) w = a.data;
+    if (done) c.run_then(x, w, end, y, *done);
+    else c.run(x, w, end, y);
+    return true;
 }
 
 template class Convolution<float>;
 template class Convolution<double>;
-template void conv_forward(const ConvShape&, const float*, const float*, const Epilogue<float>&, float*);
-template void conv_forward(const ConvShape&, const double*, const double*, const Epilogue<double>&, double*);
+template bool conv_forward(const ConvShape&, const float*, const float*, const Epilogue<float>&, float*, const Done<float>*);
+template bool conv_forward(const ConvShape&, const double*, const double*, const Epilogue<double>&, double*, const Done<double>*);
 
 }  // namespace fw::windows

@@ -9,8 +9,13 @@
 
 namespace fw::windows {
 
-// Runs on the pool; called without Python's lock.
-template <class T> void conv_forward(const ConvShape& s, const T* x, const T* w, const Epilogue<T>& end, T* y);
+// done(the results of some images, which may lie anywhere, the first of these, how many), by any thread
+template <class T> using Done = std::function<void(const T*, int64_t, int64_t)>;
+
+// Runs on the pool; called without Python's lock. done: what the results are for, in place of y, with the bits that y would
+// have; false where they do not come image after image.
+template <class T>
+bool conv_forward(const ConvShape& s, const T* x, const T* w, const Epilogue<T>& end, T* y, const Done<T>* done = nullptr);
 
 // What is known of many calls.
 struct Calls {
@@ -25,13 +30,12 @@ template <class T> class Convolution {
     explicit Convolution(const ConvShape& s, Calls calls = {});
     ~Convolution();
     bool pools() const;                       // `run` gives the largest of squares
+    bool goes_in_parts() const;               // `run_then` needs no y, and computes what a single call of `run` does
     int64_t packed_numbers() const;           // 0: kernels are read as they lie
     std::vector<int64_t> packed_form() const; // what the packed kernels depend on, besides them
     void pack(const T* w, T* to) const;
     void run(const T* x, const T* w, const Epilogue<T>& end, T* y);  // w: packed, where they are
-    // done(the results of some images, which may lie anywhere, the first of these, how many), by any thread; y: room for all
-    using Done = std::function<void(const T*, int64_t, int64_t)>;
-    void run_then(const T* x, const T* w, const Epilogue<T>& end, T* y, const Done& done);
+    void run_then(const T* x, const T* w, const Epilogue<T>& end, T* y, const Done<T>& done);  // y: room for all
 
   private:
     const ConvShape s;

@@ -50,18 +50,28 @@ template <class P, class F> bool each_place(const PoolShape& s, const WindowStep
     return true;
 }
 
+// The first n places, the others 0.
+template <class T> FW_INLINE Mask<T> some_places(const uint8_t* where, int64_t n) {
+#if defined(FW_AVX512)
+    const __m128i bytes = _mm_maskz_loadu_epi8(__mmask16(_bzhi_u32(0xffff, unsigned(n))), where);
+    return Mask<T>(sizeof(T) == 4 ? _mm512_cvtepu8_epi32(bytes) : _mm512_cvtepu8_epi64(bytes));
+#else
+    typedef uint8_t Places __attribute__((vector_size(lanes<T>)));
+    Places places{};
+    std::memcpy(&places, where, size_t(n));
+    return __builtin_convertvector(places, Mask<T>);
+#endif
+}
+
 // Windows of 2 x 2 side by side: whole lines at once. Numbers behind the last window stay 0.
 template <class T> void spread_pairs(const PoolShape& s, const T* y, const uint8_t* where, T* x) {
-    typedef uint8_t Places __attribute__((vector_size(lanes<T>)));
     constexpr int n = lanes<T>;
     const PoolAxis& z = s.axis[2];
     for (int64_t j = 0; j < s.axis[1].out; ++j, y += z.out, where += z.out) {
         T* to = x + 2 * j * z.in;
         for (int64_t p = 0; p < z.out; p += n) {
             const int64_t count = std::min<int64_t>(n, z.out - p);
-            Places places{};
-            std::memcpy(&places, where + p, size_t(count));
-            const Mask<T> place = __builtin_convertvector(places, Mask<T>);
+            const Mask<T> place = some_places<T>(where + p, count);
             const Vec<T> v = count == n ? load(y + p) : load_first(y + p, count);
             for (int i = 0; i < 2; ++i) {
                 Vec<T> low, high;

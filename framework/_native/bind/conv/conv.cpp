@@ -7,6 +7,7 @@
 #include "conv/conv_transposed.h"
 #include "conv/conv_weight.h"
 #include "conv/conv_winograd.h"
+#include "pooling/pool2d.h"
 
 namespace fw::windows {
 namespace {
@@ -52,20 +53,30 @@ struct KernelTaps {
           at(channels_last(w) ? kernels_of_channels(s, w.data<float>()) : kernels_in_rows(s, rows.data<float>())) {}
 };
 
+// Whether x, w and b, which may be None, are those of a layer.
+bool layer(ConvShape& s, Array& bias, const Array& x, const Array& w, nb::handle b, const Sizes& stride, const Sizes& padding,
+           const Sizes& dilation, int64_t groups) {
+    if (!b.is_none()) bias = nb::cast<Array>(b);
+    if (!x.is_float() || !w.usable() || w.type() != x.type() || (!b.is_none() && !bias.usable()) ||
+        !conv_shape(s, sizes(x), sizes(w), stride, padding, dilation, groups))
+        return false;
+    return !bias.usable() || (bias.type() == x.type() && bias.ndim() == 1 && bias.shape(0) == s.rows);
+}
+
+Sizes results(const ConvShape& s, size_t d) {
+    Sizes shape = {s.n, s.rows};
+    for (size_t i = 0; i < d; ++i) shape.push_back(s.axis[conv_dims - d + i].out);
+    return shape;
+}
+
 nb::object conv_then(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes& padding,
                      const Sizes& dilation, int64_t groups, nb::handle norm, bool relu) {
     Array bias;
-    if (!b.is_none()) bias = nb::cast<Array>(b);
     ConvShape s;
-    if (!x.is_float() || !w.usable() || w.type() != x.type() || (!b.is_none() && !bias.usable()) ||
-        !conv_shape(s, sizes(x), sizes(w), stride, padding, dilation, groups))
-        return not_implemented();
-    if (bias.usable() && (bias.type() != x.type() || bias.ndim() != 1 || bias.shape(0) != s.rows))
-        return not_implemented();
     GivenEnding ending;
-    if (!ending.take(norm, relu, x.type(), s.rows)) return not_implemented();
-    Sizes shape = {s.n, s.rows};
-    for (size_t i = 0; i < stride.size(); ++i) shape.push_back(s.axis[conv_dims - stride.size() + i].out);
+    if (!layer(s, bias, x, w, b, stride, padding, dilation, groups) || !ending.take(norm, relu, x.type(), s.rows))
+        return not_implemented();
+    const Sizes shape = results(s, stride.size());
     if (by_channels(s, x, w)) {
         const InChannels images(x);
         const KernelTaps kernels(s, w);
@@ -91,6 +102,42 @@ nb::object conv_then(Array x, Array w, nb::handle b, const Sizes& stride, const 
         conv_forward<T>(s, x_rows.data<T>(), w_rows.data<T>(), end, y.data<T>());
     });
     return give_images(y, last);
+}
+
+// The largest numbers of windows of a convolution's results, and where they lie: image after image, while these are in the
+// caches. windows: kernel, stride, padding, dilation and sizes of the pooling.
+nb::object conv_max(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes& padding, const Sizes& dilation,
+                    int64_t groups, bool relu, const std::vector<Sizes>& windows) {
+    Array bias;
+    ConvShape s;
+    PoolShape p;
+    if (windows.size() != 5 || !layer(s, bias, x, w, b, stride, padding, dilation, groups) || channels_last(x) || channels_last(w))
+        return not_implemented();
+    const Sizes shape = results(s, stride.size());
+    if (windows[0].size() != stride.size() ||
+        !pool_shape(p, shape, windows[0], windows[1], windows[2], windows[3], windows[4]))
+        return not_implemented();
+    InRows x_rows(x), w_rows(w), b_rows(bias.usable() ? bias : w_rows.a);
+    const Sizes out = pooled(shape, windows[4]);
+    const bool bytes = p.window() < 256;
+    NewArray y = new_array(int(out.size()), out.data(), x.type());
+    NewArray where = new_array(int(out.size()), out.data(), bytes ? NPY_UINT8 : NPY_INT32);
+    const bool done = by_float(x, [&](auto number) {
+        using T = decltype(number);
+        Epilogue<T> end;
+        if (bias.usable()) end.bias = b_rows.data<T>();
+        if (relu) end.least = 0;
+        const Done<T> pool = [&](const T* images, int64_t first, int64_t count) {
+            const int64_t at = first * s.rows * p.out_size();
+            PoolShape part = p;
+            part.planes = count * s.rows;
+            max_windows(part, images, y.data<T>() + at,
+                        (bytes ? WindowPlaces(where.data<uint8_t>()) : WindowPlaces(where.data<int32_t>())) + at);
+        };
+        Release release(s.flops());
+        return conv_forward<T>(s, x_rows.data<T>(), w_rows.data<T>(), end, nullptr, &pool);
+    });
+    return done ? nb::make_tuple(give(y), give(where)) : not_implemented();
 }
 
 nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes& padding,
@@ -161,6 +208,8 @@ FW_BIND(m) {
           nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"));
     m.def("conv_then", &conv_then, nb::arg("x"), nb::arg("w"), nb::arg("b").none(), nb::arg("stride"),
           nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"), nb::arg("norm").none(), nb::arg("relu"));
+    m.def("conv_max", &conv_max, nb::arg("x"), nb::arg("w"), nb::arg("b").none(), nb::arg("stride"), nb::arg("padding"),
+          nb::arg("dilation"), nb::arg("groups"), nb::arg("relu"), nb::arg("windows"));
     m.def("conv_input_grad", &conv_input_grad, nb::arg("y"), nb::arg("w"), nb::arg("x_shape"),
           nb::arg("stride"), nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"));
     m.def("conv_weight_grad", &conv_weight_grad, nb::arg("x"), nb::arg("y"), nb::arg("w_shape"),
