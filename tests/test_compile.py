@@ -793,6 +793,56 @@ def test_convolutions_pooled_image_after_image(threads, relu, dtype, n, channels
         _native.module.set_threads(before)
 
 
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("a, b", [
+    ((32, 10), (10, 64)), ((33, 64), (64, 61)), ((1, 40), (40, 30)), ((40, 7), (7, 1)), ((1, 1), (1, 1)),
+    ((5, 0), (0, 4)), ((3, 2, 17, 9), (9, 35)), ((3, 1, 6, 5), (2, 5, 4)), ((7,), (7, 40)),
+    ((200, 130), (130, 190)), ((300, 600), (600, 33))])
+def test_products_masked_by_what_relu_gave(dtype, a, b):
+    """``where(out <= 0, 0, x @ y)`` in the product's last pass, however the operands lie."""
+    if not plans_module.possible():
+        pytest.skip("operations are put off with the native kernels only")
+    kernel, slope = pairs._by_gate(), pairs.relu.op.rules[0].on(np.zeros(1, "f"))
+    x, y = (fw.randn(*shape)._array.astype(dtype) for shape in (a, b))
+    for left, right in ((x, y), (x.T.copy().T, y), (x, y.T.copy().T), (np.repeat(x, 2, -1)[..., ::2], y)):
+        out = fw.relu(fw.randn(*pairs.matmul_op.cpu(left, right).shape))._array.astype(dtype)
+        out.flat[::5], out.flat[1::7] = np.nan, -0.0
+        left.flat[:1] = np.inf
+        wanted = slope(pairs.matmul_op.cpu(left, right), out)
+        assert isinstance(_native.module.matmul_by_gate(left, right, out), np.ndarray)
+        found = kernel(left, right, out)
+        assert found.dtype == wanted.dtype and found.shape == wanted.shape
+        assert found.tobytes() == wanted.tobytes()
+        assert kernel(left, right, out.T.copy().T).tobytes() == wanted.tobytes()
+        assert _native.module.matmul_by_gate(left, right, out[..., :0]) is NotImplemented
+
+
+def test_slopes_of_relu_end_products(monkeypatch):
+    def looked(steps, outputs, plain=segments.masked_in_products):
+        kept = plain(steps, outputs)
+        joined[:] = [len(steps) - len(kept)]
+        return kept
+    monkeypatch.setattr(segments, "masked_in_products", looked)
+    joined = []
+    w, v, u = (fw.randn(6, 6, requires_grad=True) for _ in range(3))
+
+    def step(x):
+        w.grad = v.grad = u.grad = None
+        z = fw.relu(F.linear(fw.relu(F.linear(x, w)), v))
+        y = F.linear(z, u).sum()
+        y.backward()
+        return y, z
+    compiled = fw.compile(step)
+    for n in range(8):
+        x = fw.randint(-3, 4, (5, 6)).float()
+        if n > 4:
+            x[0, 0] = fw.nan if n == 6 else fw.inf
+        found = facts([compiled(x), w.grad, v.grad, u.grad])
+        assert facts([step(x), w.grad, v.grad, u.grad]) == found
+    if plans_module.possible():
+        assert joined == [2]
+
+
 def test_two_kernels_in_one_pass_are_those_two():
     if not plans_module.possible():
         pytest.skip("operations are put off with the native kernels only")

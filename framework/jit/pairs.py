@@ -13,6 +13,7 @@ from ..backends.native import asked
 from ..ops.image.conv import conv
 from ..ops.image.joined import _conv_relu_op as conv_relu
 from ..ops.image.pool import max_pool, max_position, max_spread
+from ..ops.linalg.matmul import matmul_op
 from ..ops.pointwise.activations import _relu as relu
 from .kernels import Array, Step
 
@@ -133,4 +134,33 @@ def pooled_at_once(steps: list[Step], outputs: list[str]) -> list[Step]:
             settings = {**layer.settings, "relu": relu, "windows": windows}
             steps[at] = Step(kernel, layer.operands, settings, step.results, None)
             gone.add(layers[image])
+    return [step for at, step in enumerate(steps) if at not in gone]
+
+
+@cache
+def _by_gate() -> Any:
+    """A product and the slope of relu as one kernel; None where there is none."""
+    module: Any = _native.module
+    if not hasattr(module, "matmul_by_gate"):
+        return None
+    slope = relu.op.rules[0].on(_EXAMPLE)
+    return module.preferring(module.matmul_by_gate, lambda x, y, out: slope(matmul_op.cpu(x, y), out))
+
+
+def masked_in_products(steps: list[Step], outputs: list[str]) -> list[Step]:
+    """The steps, where products of which only the slope of relu takes the result end in that."""
+    kernel, gone = _by_gate(), set[int]()
+    slope, product = relu.op.rules[0].on(_EXAMPLE), getattr(_native.module, "matmul", None)
+    readers = Counter([name for step in steps for name in step.reads] + outputs)
+    products = {step.results: at for at, step in enumerate(steps)
+                if kernel is not None and isinstance(step.results, str) and readers[step.results] == 1
+                and asked(step.kernel) is product and not step.settings}
+    steps = list(steps)
+    for at, mask in enumerate(steps):
+        if mask.kernel is slope and all(type(x) is Array for x in mask.operands) \
+                and mask.operands[0].name in products:
+            before = products[mask.operands[0].name]
+            operands = (*steps[before].operands, mask.operands[1])
+            steps[at] = Step(kernel, operands, {}, mask.results, mask.shapes)
+            gone.add(before)
     return [step for at, step in enumerate(steps) if at not in gone]

@@ -18,7 +18,7 @@ from ..ops.shape.view import permute_op, reshape_op
 from . import fusion
 from .kernels import Array, Step, names_in, part
 from .lifetimes import Life, within_peak
-from .pairs import masked_early, paired, pooled_at_once
+from .pairs import masked_early, masked_in_products, paired, pooled_at_once
 from .recurrent import panels_shared
 
 fusion._programs[id(add)] = (add, Program(("x", "y"), (False, False), (), 0, (
@@ -134,7 +134,7 @@ class Segment:
         steps = needed(steps, outputs)
         if fuse:
             steps = masked_early(paired(steps), outputs, shapes)
-            steps = panels_shared(pooled_at_once(steps, outputs))
+            steps = panels_shared(masked_in_products(pooled_at_once(steps, outputs), outputs))
             steps, outputs = unshared([known(step, shapes) for step in steps], outputs, shapes)
         self.sizes = {step.results: step.shapes for step in steps
                       if isinstance(step.results, str) and step.shapes is not None} | shapes

@@ -90,6 +90,23 @@ void finish_with(const Finish<T>& f, T* c, int64_t c_row, int64_t row, int64_t r
     }
 }
 
+// Numbers that lie as C does, wherever that is, and decide where it stays: where they are not above 0 (nor nan) it is 0.
+template <class T> struct Gate {
+    const T *c, *numbers;
+};
+
+template <class T>
+void finish_by_gate(const Finish<T>& f, T* c, int64_t c_row, int64_t, int64_t rows, int64_t, int64_t cols) {
+    const auto& gate = *static_cast<const Gate<T>*>(f.more);
+    const T* by = gate.numbers + (c - gate.c);
+    auto passed = [](Vec<T> v, Vec<T> by) __attribute__((always_inline)) { return by <= Vec<T>{} ? Vec<T>{} : v; };
+    const int64_t whole = cols / lanes<T> * lanes<T>, rest = cols - whole;
+    for (int64_t i = 0; i < rows; ++i, c += c_row, by += c_row) {
+        for (int64_t j = 0; j < whole; j += lanes<T>) store(c + j, passed(load(c + j), load(by + j)));
+        if (rest) store_first(c + whole, passed(load_first(c + whole, rest), load_first(by + whole, rest)), rest);
+    }
+}
+
 // C + bias, then the elementwise F on vectors: Finish<T> f = finish<T, Relu>(nullptr, bias);
 template <class T, class F> Finish<T> finish(const T* row_bias, const T* col_bias) {
     return {finish_with<T, F>, row_bias, col_bias, nullptr};

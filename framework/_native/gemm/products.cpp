@@ -153,10 +153,12 @@ void Product::pack(void* to) const {
 template <class T> void Product::run_as(T* out) const {
     Gemm<T> g = gemm_of(out);
     std::vector<T> room;
+    const Gate<T> by{out, static_cast<const T*>(gate)};
     if (bias) g.finish.col_bias = spread<T>(*bias, n, room);
     if constexpr (!std::is_same<T, Bf16>::value) {
         if (relu) g.finish = finish<T, Relu>(nullptr, g.finish.col_bias);
         else if (bias) g.finish = finish<T, Identity>(nullptr, g.finish.col_bias);
+        else if (gate) g.finish = {finish_by_gate<T>, nullptr, nullptr, &by};
     }
     if constexpr (std::is_same<T, float>::value) {
         constexpr int64_t least = amx::ROWS;  // fewer are read more quickly than rounded

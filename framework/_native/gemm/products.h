@@ -35,6 +35,10 @@ class Product {
     void pack(void* to) const;
     const void* packed = nullptr;
 
+    // Numbers in the order of the result: where they are not above 0 (nor nan) the result is 0. For a product without bias,
+    // not of bfloat16.
+    const void* gate = nullptr;
+
   private:
     int64_t m = 0, n = 0, k = 0;  // of each of the batch
     const void *a, *b;

@@ -28,6 +28,22 @@ nb::object matmul(Array x, Array y) {
     return give(out);
 }
 
+// matmul, 0 where a third array, which is like the result, is not above 0 (nor nan): the slope of relu before the product.
+nb::object matmul_by_gate(Array x, Array y, Array gate) {
+    Product product;
+    if (!x.is_float() || !y.usable() || !gate.usable() || !product.matmul(view_of(x), view_of(y))) return not_implemented();
+    if (gate.type() != x.type() || !gate.contiguous() || gate.ndim() != product.ndim ||
+        !std::equal(product.shape, product.shape + product.ndim, gate.shape()))
+        return not_implemented();
+    NewArray out = array_for(product, x);
+    product.gate = gate.data<void>();
+    {
+        Release release(out.size() ? bytes_of(product) : 0);
+        product.run(out.data<void>());
+    }
+    return give(out);
+}
+
 nb::object linear_then(Array x, Array w, nb::object b, bool relu) {
     Array bias;
     if (!x.usable() || !w.usable()) return not_implemented();
@@ -63,6 +79,7 @@ FW_BIND(m) {
     m.def("set_rounded_products", [](bool on) { rounded_products = on; }, nb::arg("on"));
     m.def("has_matrix_unit", &amx::available);
     m.def("matmul", &matmul, nb::arg("x"), nb::arg("y"));
+    m.def("matmul_by_gate", &matmul_by_gate, nb::arg("x"), nb::arg("y"), nb::arg("gate"));
     m.def("linear", &linear, nb::arg("x"), nb::arg("w"), nb::arg("b").none());
     m.def("linear_relu", &linear_relu, nb::arg("x"), nb::arg("w"), nb::arg("b").none());
 }
