@@ -32,6 +32,7 @@ struct Step {
 template <class T> struct Fixed {
     Instruction<T> run = nullptr;
     bool third = false;
+    bool turns = false;  // whether the operands may change places
 };
 
 template <class T> struct Compiled {
@@ -92,8 +93,11 @@ template <class T> struct Run {
     const T* number_at(int slot, T& value) const;
     bool is_bare() const;
     void bare(int64_t begin, int64_t end, T* to) const;
-    bool has_bare_lines() const;
-    void bare_lines(int64_t begin, int64_t end, T* to) const;
+    enum class Lines { NONE, ARRAYS, FIRST_ONCE, SECOND_ONCE };  // how one instruction runs line by line, if it does
+    bool is_one_of_numbers() const;
+    bool once_a_line(int slot) const;
+    Lines bare_kind() const;
+    void bare_lines(int64_t begin, int64_t end, T* to, Lines kind) const;
     int64_t block() const;
     void blocks(int64_t begin, int64_t end, T* to, Use use) const;
     const T* argument(const Operand& o, bool truth, T* buffer, bool& filled, int64_t at, int64_t n, int64_t size) const;

@@ -128,8 +128,8 @@ template <class T> void Run<T>::operator()(int64_t begin, int64_t end) const {
         });
     } else if (!target) {
         compute(begin, end, reinterpret_cast<T*>(result) + begin);
-    } else if (has_bare_lines()) {
-        bare_lines(begin, end, nullptr);
+    } else if (const Lines kind = bare_kind(); kind != Lines::NONE) {
+        bare_lines(begin, end, nullptr, kind);
     } else {
         blocks(begin, end, nullptr, [](const Run& run, const T* values, int64_t at, int64_t n) {
             run.layout.scatter(*run.target, values, at, n);
@@ -137,11 +137,13 @@ template <class T> void Run<T>::operator()(int64_t begin, int64_t end) const {
     }
 }
 
+template <class T> bool Run<T>::is_one_of_numbers() const {
+    return compiled.steps.size() == 1 && std::none_of(program.truth.begin(), program.truth.end(), [](bool t) { return t; });
+}
+
 // Whether the program is one instruction of arrays, and of numbers that it takes as such.
 template <class T> bool Run<T>::takes_numbers() const {
-    if (compiled.steps.size() != 1) return false;
-    for (int i = 0; i < program.arguments; ++i)
-        if (program.truth[i]) return false;
+    if (!is_one_of_numbers()) return false;
     const Step& step = compiled.steps[0].second;
     const Fixed<T> fixed = compiled.fixed[0];
     if (is_number(step.a)) return false;
@@ -162,12 +164,23 @@ template <class T> bool Run<T>::in_lines(const Operand& o) const {
     return o.flat || o.constant || o.strides[layout.merged - 1] == int64_t(sizeof(T));
 }
 
-// Such a program whose arrays, and where its results go, lie without gaps within lines of some length.
-template <class T> bool Run<T>::has_bare_lines() const {
-    if (layout.merged < 2 || layout.has_short_lines() || (target && !in_lines(*target))) return false;
-    for (const Operand& o : operands)
-        if (!in_lines(o)) return false;
-    return takes_numbers();
+// Whether an operand is one element for each line.
+template <class T> bool Run<T>::once_a_line(int slot) const {
+    return !is_number(slot) && !operands[size_t(slot)].flat && operands[size_t(slot)].strides[layout.merged - 1] == 0;
+}
+
+// Such a program whose arrays, and where its results go, lie without gaps within lines of some length, or whose second
+// operand, or the first of a sum or product, is one element for each.
+template <class T> typename Run<T>::Lines Run<T>::bare_kind() const {
+    if (layout.merged < 2 || layout.has_short_lines() || (target && !in_lines(*target))) return Lines::NONE;
+    const bool whole = std::all_of(operands.begin(), operands.end(), [&](const Operand& o) { return in_lines(o); });
+    if (whole && takes_numbers()) return Lines::ARRAYS;
+    if (whole || !is_one_of_numbers() || !compiled.fixed[0].run || compiled.fixed[0].third) return Lines::NONE;
+    const Step& step = compiled.steps[0].second;
+    if (program.arguments != 2 || step.a == step.b || is_number(step.a) || is_number(step.b)) return Lines::NONE;
+    if (once_a_line(step.b) && in_lines(operands[size_t(step.a)])) return Lines::SECOND_ONCE;
+    const bool turns = compiled.fixed[0].turns && once_a_line(step.a) && in_lines(operands[size_t(step.b)]);
+    return turns ? Lines::FIRST_ONCE : Lines::NONE;
 }
 
 // Where the operand in a slot begins: an array, or a number, which `value` then holds.
@@ -196,11 +209,20 @@ template <class T> void Run<T>::bare(int64_t begin, int64_t end, T* to) const {
     }
 }
 
+// An instruction of an array and a number which may be nan: that is left to instructions of arrays.
+template <class T> void with_number(Instruction<T> ordinary, Instruction<T> fixed, T* d, const T* a, const T* b, int64_t n) {
+    if (*b == *b) return fixed(d, a, b, b, n);
+    T number[LEAST_BLOCK];
+    std::fill(number, number + LEAST_BLOCK, *b);
+    for (int64_t i = 0; i < n; i += LEAST_BLOCK) ordinary(d + i, a + i, number, number, std::min(LEAST_BLOCK, n - i));
+}
+
 // Line by line, as many at a time as lie at even distances.
-template <class T> void Run<T>::bare_lines(int64_t begin, int64_t end, T* to) const {
+template <class T> void Run<T>::bare_lines(int64_t begin, int64_t end, T* to, Lines kind) const {
     const auto& [ordinary, step] = compiled.steps[0];
-    const auto instruction = is_number(step.b) ? compiled.fixed[0].run : ordinary;
-    const int last = layout.merged - 1, slots[] = {step.a, step.b, step.c};
+    const auto fixed = compiled.fixed[0].run, instruction = is_number(step.b) ? fixed : ordinary;
+    const bool turned = kind == Lines::FIRST_ONCE, once = turned || kind == Lines::SECOND_ONCE;
+    const int last = layout.merged - 1, slots[] = {turned ? step.b : step.a, turned ? step.a : step.b, once ? step.b : step.c};
     const int64_t line = layout.sizes[last];
     T values[3];
     const char* p[4];
@@ -223,9 +245,12 @@ template <class T> void Run<T>::bare_lines(int64_t begin, int64_t end, T* to) co
         const char *a = p[0], *b = p[1], *c = p[2];
         char* d = const_cast<char*>(p[3]);
         const int64_t apart[] = {strides[0][last - 1], strides[1][last - 1], strides[2][last - 1], strides[3][last - 1]};
-        for (int64_t k = 0; k < lines; ++k, a += apart[0], b += apart[1], c += apart[2], d += apart[3])
-            instruction(reinterpret_cast<T*>(d), reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b),
-                        reinterpret_cast<const T*>(c), n);
+        for (int64_t k = 0; k < lines; ++k, a += apart[0], b += apart[1], c += apart[2], d += apart[3]) {
+            auto *result = reinterpret_cast<T*>(d);
+            auto *first = reinterpret_cast<const T*>(a), *second = reinterpret_cast<const T*>(b);
+            if (once) with_number(ordinary, fixed, result, first, second, n);
+            else instruction(result, first, second, reinterpret_cast<const T*>(c), n);
+        }
         const int moved = n < line ? last : last - 1;
         index[moved] += n < line ? n : lines;
         for (int i = 0; i < 4; ++i) p[i] += (n < line ? n : lines) * strides[i][moved];
@@ -239,7 +264,7 @@ template <class T> void Run<T>::bare_lines(int64_t begin, int64_t end, T* to) co
 
 template <class T> void Run<T>::compute(int64_t begin, int64_t end, T* to) const {
     if (is_bare()) return bare(begin, end, to);
-    if (has_bare_lines()) return bare_lines(begin, end, to);
+    if (const Lines kind = bare_kind(); kind != Lines::NONE) return bare_lines(begin, end, to, kind);
     blocks(begin, end, to, [](const Run&, const T*, int64_t, int64_t) {});
 }
 

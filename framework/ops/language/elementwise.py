@@ -90,6 +90,7 @@ class Elementwise(Op):
         names = ", ".join((*inputs.split(), *(["*", *self.settings] if settings else [])))
         self._parameters = names
         self._functions: dict[Any, Callable] = {}
+        self._joint: dict[tuple, dtypes.DType] = {}  # what operands of two dtypes are computed in
         self._device_kernel: DeviceKernel | None = None
         self._quick: Any = None  # its part that is not Python, once it has launched
         super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp,
@@ -168,6 +169,25 @@ class Elementwise(Op):
         if self.result == "real":
             return dtype, dtype.to_real()
         return dtype, dtypes.bool_ if self.result == "bool" else dtype
+
+    def joint_dtype(self, input: Tensor, other: Any) -> dtypes.DType | None:
+        """What two operands are computed in: a tensor and a tensor or a number, in memory and of usual dtypes; None
+        for others, and where there is no such dtype."""
+        a, b = input._array, other._array if isinstance(other, Tensor) else other
+        if not dtypes.plain or cuda._cupy is not None or type(a) is not ndarray:
+            return None
+        if type(b) is ndarray:
+            key = (a.dtype.num, b.dtype.num, a.ndim == 0, b.ndim == 0, dtypes.get_default_dtype())
+        elif type(b) in _WEAK:
+            key = (a.dtype.num, type(b), a.ndim == 0, False, dtypes.get_default_dtype())
+        else:
+            return None
+        if (dtype := self._joint.get(key)) is None:
+            try:
+                dtype = self._joint[key] = self.result_dtype((input, other))[0]
+            except DTypeError:
+                return None
+        return dtype
 
     def promote(self, inputs: tuple) -> list:
         """The inputs in the dtype to compute in; scalars stay Python numbers, which are weak."""
@@ -421,6 +441,21 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
     weak = "fVc" if op.complex else "fV"
     whole = "" if op.result == "float" else "iu"
 
+    def joint(input: Tensor, other: Any) -> Tensor | None:
+        """The result where something is to be converted, in memory; None for what goes the long way."""
+        if isinstance(other, np.generic):
+            return function(input, other.item())
+        if (dtype := op.joint_dtype(input, other)) is None:
+            return None
+        if input._array.dtype is not dtype.numpy:
+            input = cast.run(input, dtype=dtype)
+        if not isinstance(other, Tensor):
+            number = float(other) if dtype.category == dtypes.FLOAT else other
+            return pair(op, input, number, input._array, number, input._node is not None)
+        if other._array.dtype is not dtype.numpy:
+            other = cast.run(other, dtype=dtype)
+        return pair(op, input, other, input._array, other._array, input._node is not None or other._node is not None)
+
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is not None:
             given = given_out(out, (op, (input, other), {}), op.name)
@@ -438,6 +473,8 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
                     return pair(op, input, other, a, other, input._node is not None)
                 elif type(other) is int and a.dtype.kind in whole:
                     return pair(op, input, other, a, other, False)
+                if (result := joint(input, other)) is not None:
+                    return result
             elif type(input) in _WEAK and isinstance(other, Tensor):
                 b = other._array
                 if b.dtype.kind in weak or type(input) is int and b.dtype.kind in whole:

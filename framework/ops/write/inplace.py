@@ -410,6 +410,14 @@ def _straight(op: Elementwise, name: str, form: Callable) -> Callable:
         inputs = (x, *args)
         if len(inputs) == n and not kwargs and call_into(op, x, inputs, _NO_SETTINGS, writes, name) is x:
             return x
+        if n == 2 == len(inputs) and not kwargs and isinstance(other := args[0], Tensor) and other._node is None \
+                and quiet.run is not None and not is_sparse(x) and not is_sparse(other) \
+                and other._array.dtype is not x._array.dtype:  # in the dtype of x, if that is what both are computed in
+            dtype = op.joint_dtype(x, other)
+            if dtype is not None and dtype.numpy is x._array.dtype:
+                inputs = (x, cast.run(other, dtype=dtype))
+                if call_into(op, x, inputs, _NO_SETTINGS, writes, name) is x:
+                    return x
         return form(x, *args, **kwargs)
     return short
 
