@@ -171,8 +171,8 @@ class Elementwise(Op):
         return dtype, dtypes.bool_ if self.result == "bool" else dtype
 
     def joint_dtype(self, input: Tensor, other: Any) -> dtypes.DType | None:
-        """What two operands are computed in: a tensor and a tensor or a number, in memory and of usual dtypes; None
-        for others, and where there is no such dtype."""
+        """What a tensor and a tensor or number are computed in, where they are in memory and of usual dtypes;
+        None for others, and where there is no such dtype."""
         a, b = input._array, other._array if isinstance(other, Tensor) else other
         if not dtypes.plain or cuda._cupy is not None or type(a) is not ndarray:
             return None
@@ -454,7 +454,8 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
             return pair(op, input, number, input._array, number, input._node is not None)
         if other._array.dtype is not dtype.numpy:
             other = cast.run(other, dtype=dtype)
-        return pair(op, input, other, input._array, other._array, input._node is not None or other._node is not None)
+        recorded = input._node is not None or other._node is not None
+        return pair(op, input, other, input._array, other._array, recorded)
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is not None:

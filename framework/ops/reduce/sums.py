@@ -107,9 +107,11 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 
 def as_summed(x: Tensor, dtype: Any, op: str) -> Tensor:
     """The tensor in the dtype its sum or product has: ``dtype``, else int64 for integers."""
-    if dtype is None and tensor_arg(x, op)._array.dtype.kind in INEXACT:
+    if dtype is None and type(x) is Tensor and x._array.dtype.kind in INEXACT:
         return x
     tensor_arg(x, op)
+    if dtype is None and x.dtype.category >= dtypes.FLOAT:
+        return x
     wanted = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     return x if x.dtype is wanted else cast.run(x, dtype=wanted)
 
