@@ -90,7 +90,7 @@ class Elementwise(Op):
         names = ", ".join((*inputs.split(), *(["*", *self.settings] if settings else [])))
         self._parameters = names
         self._functions: dict[Any, Callable] = {}
-        self._joint: dict[tuple, dtypes.DType] = {}  # what operands of two dtypes are computed in
+        self._joint: dict[tuple, dtypes.DType] = {}  # see ``joint_dtype``
         self._device_kernel: DeviceKernel | None = None
         self._quick: Any = None  # its part that is not Python, once it has launched
         super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp,
@@ -191,6 +191,11 @@ class Elementwise(Op):
 
     def promote(self, inputs: tuple) -> list:
         """The inputs in the dtype to compute in; scalars stay Python numbers, which are weak."""
+        if len(inputs) == 2 and isinstance(inputs[0], Tensor) \
+                and (dtype := self.joint_dtype(*inputs)) is not None:
+            return [x if isinstance(x, Tensor) and x._array.dtype is dtype.numpy
+                    else cast.run(x, dtype=dtype) if isinstance(x, Tensor)
+                    else float(x) if dtype.category == dtypes.FLOAT else x for x in inputs]
         inputs = tuple([self._operand(x, i) for i, x in enumerate(inputs)])
         if not any(isinstance(x, Tensor) for x in inputs):
             raise self._not_a_tensor(("",) * len(inputs)) if not inputs else TypeError(
@@ -441,22 +446,6 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
     weak = "fVc" if op.complex else "fV"
     whole = "" if op.result == "float" else "iu"
 
-    def joint(input: Tensor, other: Any) -> Tensor | None:
-        """The result where something is to be converted, in memory; None for what goes the long way."""
-        if isinstance(other, np.generic):
-            return function(input, other.item())
-        if (dtype := op.joint_dtype(input, other)) is None:
-            return None
-        if input._array.dtype is not dtype.numpy:
-            input = cast.run(input, dtype=dtype)
-        if not isinstance(other, Tensor):
-            number = float(other) if dtype.category == dtypes.FLOAT else other
-            return pair(op, input, number, input._array, number, input._node is not None)
-        if other._array.dtype is not dtype.numpy:
-            other = cast.run(other, dtype=dtype)
-        recorded = input._node is not None or other._node is not None
-        return pair(op, input, other, input._array, other._array, recorded)
-
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is not None:
             given = given_out(out, (op, (input, other), {}), op.name)
@@ -474,8 +463,8 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
                     return pair(op, input, other, a, other, input._node is not None)
                 elif type(other) is int and a.dtype.kind in whole:
                     return pair(op, input, other, a, other, False)
-                if (result := joint(input, other)) is not None:
-                    return result
+                elif isinstance(other, np.generic):
+                    return function(input, other.item())
             elif type(input) in _WEAK and isinstance(other, Tensor):
                 b = other._array
                 if b.dtype.kind in weak or type(input) is int and b.dtype.kind in whole:
