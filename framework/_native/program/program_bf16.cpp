@@ -43,9 +43,34 @@ template <class H> struct HalfPieces {
         layout.scatter(*target, some, at, n);
     }
 
+    // Whether the program only changes the sign: the bits that are kept, and those that are turned.
+    bool changes_sign(uint16_t& kept, uint16_t& turned) const {
+        if (program.steps.size() != 1 || operands[0].constant) return false;
+        const std::string& name = program.steps[0].name;
+        turned = name == "neg" ? 0x8000 : 0, kept = name == "abs" ? 0x7fff : 0xffff;
+        return name == "neg" || name == "abs";
+    }
+
+    void change_sign(int64_t begin, int64_t end, uint16_t kept, uint16_t turned, Own& own) const {
+        const Vec<uint16_t> keep = Vec<uint16_t>{} + kept, turn = Vec<uint16_t>{} + turned;
+        constexpr int64_t L = lanes<uint16_t>;
+        for (int64_t at = begin, n; at < end; at += n) {
+            n = std::min(PIECE, end - at);
+            const H* from = in_row<H>(operands[0], own.some, at, n);
+            H* to = target ? own.some : reinterpret_cast<H*>(result) + at;
+            int64_t i = 0;
+            for (; i + L <= n; i += L)
+                store<uint16_t>(&to[i].bits, (load(&from[i].bits) & keep) ^ turn);
+            for (; i < n; ++i) to[i].bits = uint16_t((from[i].bits & kept) ^ turned);
+            if (target) layout.scatter(*target, own.some, at, n);
+        }
+    }
+
     void operator()(int64_t begin, int64_t end) const {
         alignas(64) static thread_local Own mine;
         Own& own = *asked_once(&mine);
+        uint16_t kept, turned;
+        if (changes_sign(kept, turned)) return change_sign(begin, end, kept, turned, own);
         const Layout row{};
         std::vector<Operand> wide(operands.size());
         for (int i = 0; i < program.arguments; ++i) {

@@ -31,7 +31,7 @@ def batch_pad(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -
 
 
 pad_op = Op("pad", "x", onnx="padded(x, pads, value)", runtime="padded(x, pads, value)",
-            batch=batch_pad, kernel=_pad_kernel, native="pad",
+            batch=batch_pad, kernel=_pad_kernel, native="pad", rounds="pad",
             infer=lambda x, *, pads, value: Meta(
                 tuple(s + lo + hi for s, (lo, hi) in zip(x.shape, pads)), x.dtype),
             vjp={"x": lambda g, x_shape, pads: slice_op(g, key=_pad_key(x_shape, pads))})

@@ -57,6 +57,7 @@ diagonal_op = Op("diagonal", "x", onnx="diagonal(x, offset, dims)",
                  vjp={"x": lambda g, x_shape, offset, dims: put_diagonal(
                      g, shape=x_shape, offset=offset, dims=dims)})
 put_diagonal = Op("put_diagonal", "x", kernel=_put_diagonal_kernel, jvp="linear", native="put_diagonal",
+                  rounds="put_diagonal",
                   batch=batch_put_diagonal,
                   infer=lambda x, *, shape, offset, dims: Meta(shape, x.dtype),
                   vjp={"x": lambda g, offset, dims: diagonal_op(g, offset=offset, dims=dims)})

@@ -1,5 +1,6 @@
 """Basic slices: views of ranges along dimensions, and their transpose, zeros with a part put in."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ slice_op = Op("slice", "x", onnx="sliced(x, key)", runtime="sliced(x, key)",
               infer=_slice_infer, batch=batch_slice,
               vjp={"x": lambda g, x_shape, key: put_slice(g, key=key, shape=x_shape)})
 put_slice = Op("put_slice", "x", onnx="put_slice(x, key, shape)", runtime="put_slice(x, key, shape)",
-               kernel=_put_slice_kernel, jvp="linear",
+               kernel=_put_slice_kernel, rounded=partial(_put_slice_kernel, np), jvp="linear",
                batch=batch_slice,
                infer=lambda x, *, key, shape: Meta(shape, x.dtype),
                vjp={"x": lambda g, key: slice_op(g, key=key)})

@@ -218,12 +218,13 @@ def batch_put_view(op: Op, size: int, arrays: list, batched: tuple, settings: di
     return out.reshape(x.shape)
 
 
-cut_view = Op("cut_view", "x", kernel=_cut_view_kernel, infer=lambda x, *, chain: x, jvp="linear",
-              batch=batch_put_view,
+cut_view = Op("cut_view", "x", kernel=_cut_view_kernel, rounded=partial(_cut_view_kernel, np), jvp="linear",
+              infer=lambda x, *, chain: x, batch=batch_put_view,
               vjp={"x": lambda g, chain: cut_view(g, chain=chain)})
 # part: the view that the chain leads to, where it is known and nothing recorded
 put_view = Op("put_view", "x value", batch=batch_put_view, masks=True, kernel=_put_view_kernel, jvp="linear",
-              native="put_view", infer=lambda x, value, **_: x,
+              native="put_view", rounded=native_or("put_view", partial(_put_view_kernel, np)),
+              infer=lambda x, value, **_: x,
               vjp={"x": lambda g, chain: cut_view(g, chain=chain),
                    "value": lambda g, chain: _taken(g, chain)})
 
@@ -236,7 +237,8 @@ _NO_SETTINGS: dict[str, Any] = {}
 
 def _overwrite_kernel(xp: Any, x: Any, value: Any) -> Any:
     out = xp.empty_like(x)
-    out[...] = value
+    if xp is not np or not _copied_over(value, out):
+        out[...] = value
     return out
 
 
@@ -254,12 +256,12 @@ def batch_fill(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
 
 
 zero_op = Op("zero", "x", onnx="filled(x, 0)", runtime="filled(x, 0)",
-             kernel=lambda xp, x: xp.zeros_like(x), infer=lambda x: x, jvp="linear",
+             kernel=lambda xp, x: xp.zeros_like(x), rounded=np.zeros_like, infer=lambda x: x, jvp="linear",
              batch=leading, loose_from=NEVER,
              vjp={"x": lambda g: zero_op(g)})
 # the old values get a gradient of zero, not none: the tensor goes on requiring grad
 fill_op = Op("fill", "x value", onnx="filled(x, value)", runtime="filled(x, value)",
-             masks=True, kernel=_overwrite_kernel, infer=_overwrite_infer, jvp="linear",
+             masks=True, kernel=_overwrite_kernel, rounded=partial(_overwrite_kernel, np), infer=_overwrite_infer, jvp="linear",
              batch=batch_fill, loose_from=NEVER,
              vjp={"x": lambda g: zero_op(g), "value": lambda g, value_shape: sum_to(g, size=value_shape)})
 

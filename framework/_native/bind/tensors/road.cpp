@@ -229,6 +229,7 @@ PyObject* op_call(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* n
 struct Operands {
     PyArray_Descr* dtype = nullptr;
     bool fit = true, large = false, floats = false, wholes = false;  // Python's numbers among them
+    bool held = true;                                                // by 64 bits, if they are whole
 
     Operands(PyObject* const* args, Py_ssize_t begin, Py_ssize_t end) {
         for (Py_ssize_t i = begin; i < end && fit; ++i) {
@@ -239,11 +240,18 @@ struct Operands {
             } else {
                 fit = PyFloat_CheckExact(args[i]) || PyLong_CheckExact(args[i]);
                 (PyFloat_CheckExact(args[i]) ? floats : wholes) = true;
+                int over = 0;
+                if (wholes && PyLong_CheckExact(args[i])) PyLong_AsLongLongAndOverflow(args[i], &over);
+                held = held && !over;
             }
         }
         fit = fit && dtype;
     }
     char kind() const { return dtype->kind == 'V' ? 'f' : dtype->kind; }  // bfloat16 is a floating one
+    // Whether the numbers are of the tensors' kind: any beside floating ones, whole ones beside those of 64 bits.
+    bool has_numbers_of_its_kind() const {
+        return !(floats || wholes) || kind() == 'f' || (dtype->type_num == NPY_INT64 && !floats && held);
+    }
 };
 
 // The dtype that tensors of whole numbers beside floating ones, and Python's numbers, are computed in, all of them small, in
@@ -270,7 +278,8 @@ bool has(const nb::object& kinds, char kind) {
 }
 
 // `Elementwise.run`: where nothing is to be promoted, that is for tensors of one dtype that the record computes in, and
-// Python's floats among floating ones; or where whole numbers become the default floating ones.
+// Python's floats among floating ones, whole numbers among those of 64 bits; or where whole numbers become the default
+// floating ones.
 PyObject* elementwise_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* names) {
     return guarded([&]() -> PyObject* {
         const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
@@ -279,7 +288,7 @@ PyObject* elementwise_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyO
             const bool chooses = n == 3 && PyUnicode_CompareWithASCIIString(result.ptr(), "select") == 0;
             const Operands given(args, chooses && array_of(args[0]), n);  // a condition takes no part
             Call c(op, args, n, count, names);
-            bool ready = given.fit && has(kinds, given.kind()) && (!(given.floats || given.wholes) || given.kind() == 'f');
+            bool ready = given.fit && has(kinds, given.kind()) && given.has_numbers_of_its_kind();
             nb::object default_dtype;
             if (!ready && given.fit && !given.large && has(kinds, 'f') && std::strchr("iub", given.kind()) &&
                 (given.floats || PyUnicode_CompareWithASCIIString(result.ptr(), "float") == 0)) {
