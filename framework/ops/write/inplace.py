@@ -261,7 +261,8 @@ zero_op = Op("zero", "x", onnx="filled(x, 0)", runtime="filled(x, 0)",
              vjp={"x": lambda g: zero_op(g)})
 # the old values get a gradient of zero, not none: the tensor goes on requiring grad
 fill_op = Op("fill", "x value", onnx="filled(x, value)", runtime="filled(x, value)",
-             masks=True, kernel=_overwrite_kernel, rounded=partial(_overwrite_kernel, np), infer=_overwrite_infer, jvp="linear",
+             masks=True, kernel=_overwrite_kernel, rounded=partial(_overwrite_kernel, np),
+             infer=_overwrite_infer, jvp="linear",
              batch=batch_fill, loose_from=NEVER,
              vjp={"x": lambda g: zero_op(g), "value": lambda g, value_shape: sum_to(g, size=value_shape)})
 
