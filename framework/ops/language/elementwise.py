@@ -184,18 +184,14 @@ class Elementwise(Op):
             return None
         if (dtype := self._joint.get(key)) is None:
             try:
-                dtype = self._joint[key] = self.result_dtype((input, other))[0]
+                operands = (input, input, other) if self.result == "select" else (input, other)
+                dtype = self._joint[key] = self.result_dtype(operands)[0]
             except DTypeError:
                 return None
         return dtype
 
     def promote(self, inputs: tuple) -> list:
         """The inputs in the dtype to compute in; scalars stay Python numbers, which are weak."""
-        if len(inputs) == 2 and isinstance(inputs[0], Tensor) \
-                and (dtype := self.joint_dtype(*inputs)) is not None:
-            return [x if isinstance(x, Tensor) and x._array.dtype is dtype.numpy
-                    else cast.run(x, dtype=dtype) if isinstance(x, Tensor)
-                    else float(x) if dtype.category == dtypes.FLOAT else x for x in inputs]
         inputs = tuple([self._operand(x, i) for i, x in enumerate(inputs)])
         if not any(isinstance(x, Tensor) for x in inputs):
             raise self._not_a_tensor(("",) * len(inputs)) if not inputs else TypeError(
@@ -245,7 +241,9 @@ class Elementwise(Op):
                 x = inputs[0]
                 if x._array.dtype.kind in self.kinds:  # nothing to promote
                     return road(self, inputs, (x._array,), settings, x._node is not None)
-            ready = inputs if self._are_ready(inputs) else self.promote(inputs)
+            ready = self._two_ready(inputs)
+            if ready is None:
+                ready = inputs if self._are_ready(inputs) else self.promote(inputs)
         except LayoutError:  # a sparse tensor, which has no array
             return sparse().dispatch(self, inputs, settings)
         except (FrameworkError, TypeError) as error:
@@ -255,6 +253,15 @@ class Elementwise(Op):
             add_note(error, f"while running {describe_call(self, inputs, settings)}")
             raise
         return super().run(*ready, **settings)
+
+    def _two_ready(self, inputs: tuple) -> Any:
+        """``promote`` of two operands, or of two tensors to choose from, as far as ``joint_dtype`` goes."""
+        chosen = len(inputs) == 3 and self.result == "select" and isinstance(inputs[0], Tensor) \
+            and isinstance(inputs[2], Tensor)
+        if not chosen and len(inputs) != 2 or not isinstance(inputs[-2], Tensor) \
+                or (dtype := self.joint_dtype(*inputs[-2:])) is None:
+            return None
+        return *inputs[:-2], _in_dtype(inputs[-2], dtype), _in_dtype(inputs[-1], dtype)
 
     def _are_ready(self, inputs: tuple) -> bool:
         """Whether nothing is to be promoted: tensors of one dtype that the op computes in, on the CPU.
@@ -414,6 +421,13 @@ def _mended(x: Any, g: Any) -> Any:
 
 if hasattr(_native.module, "set_up_backward"):  # backward's walk in C++
     _native.module.set_up_backward(engine, Op, Elementwise, Rule, ExpressionRule, _mended)
+
+
+def _in_dtype(x: Any, dtype: dtypes.DType) -> Any:
+    """An operand, a tensor or number, as it is computed with."""
+    if isinstance(x, Tensor):
+        return x if x._array.dtype is dtype.numpy else cast.run(x, dtype=dtype)
+    return float(x) if dtype.category == dtypes.FLOAT else x
 
 
 def unary(op: Elementwise) -> Callable:
