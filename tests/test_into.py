@@ -7,6 +7,7 @@ import framework as fw
 from framework import _native
 from framework.errors import AnomalyError
 from framework.ops.language.program import native_kernel
+from framework.seam import intercept
 
 LARGE = 1 << 17  # numbers that several threads and whole blocks take part in
 
@@ -303,3 +304,27 @@ def test_special_functions_of_many_numbers(name):
         results.append([t.detach()[:50] for t in (y, g, h)])
     for a, b in zip(*results):
         np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+@pytest.mark.parametrize("name", ["floor_", "ceil_", "trunc_", "fix_", "round_"])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_whole_numbers_are_rounded_already(name, dtype):
+    x = fw.arange(6).to(getattr(fw, dtype)).reshape(2, 3)
+    y = x[:, 1:]
+    assert getattr(y, name)() is y and x.flatten().tolist() == [0, 1, 2, 3, 4, 5] and x._version == 1
+    frozen = np.arange(3)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(fw.from_numpy(frozen), name)()
+    seen = []
+    with intercept(lambda event, proceed: seen.append(event) or proceed(*event.inputs, **event.settings)):
+        getattr(x, name)()
+    assert seen and x.flatten().tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("limit", [-1.5, 0.0, 2.0, 2.5, float("inf"), float("-inf"), float("nan"), 1e30])
+def test_a_threshold_between_whole_numbers(limit):
+    x = fw.arange(-3, 5)
+    wanted = [n if not n <= limit else 7 for n in x.tolist()]
+    assert fw.nn.functional.threshold(x, limit, 7).tolist() == wanted
+    assert fw.nn.functional.threshold_(x.clone(), limit, 7).tolist() == wanted

@@ -64,6 +64,7 @@ class Elementwise(Op):
     runtime: what it is in a model file, where the program of its expression does not do.
     writes: the kinds of dtype of tensors that its result may be written straight into (default: those that
         the result can have); to be given where a kernel can fail in the middle.
+    whole: whether it leaves whole numbers as they are, so that its in-place form has nothing to write.
     check: ``check(name, *arrays)`` before each call on the CPU, which raises for operands without a result.
     """
 
@@ -72,7 +73,7 @@ class Elementwise(Op):
                  complex: bool = False, adjoint: bool | None = None, masks: bool = False,
                  arguments: str | None = None, writes: str | None = None,
                  onnx: str | None = None, runtime: str | None = None,
-                 of_anything: bool = False, check: Callable | None = None,
+                 of_anything: bool = False, check: Callable | None = None, whole: bool = False,
                  float32_on_a_gpu: bool = False) -> None:
         self.expr = expr
         self._check = check
@@ -85,6 +86,7 @@ class Elementwise(Op):
             "" if result in ("bool", "integer") else like_inputs + "V"
         self.ufunc = ufunc
         self.of_anything = of_anything
+        self.whole = whole
         self.float32_on_a_gpu = float32_on_a_gpu  # in blocks of autocast, see record/autocast.py
         self.settings = tuple(settings.split())
         names = ", ".join((*inputs.split(), *(["*", *self.settings] if settings else [])))

@@ -336,9 +336,10 @@ def in_one_dtype(op: Op, x: Tensor, *others: Any, **settings: Any) -> Any:
             return op.run(x, *others, **settings)
     elif _narrow_on_a_device(op, x, others, settings):
         return op.run(x, *others, **settings)
-    wide = wanted = combine(([t.dtype for t in (x, *others) if t is not None], [], []))
-    if dtype.itemsize == 2:
-        wanted, wide = x.dtype, float32 if wide.numpy.itemsize == 2 else wide
+    wide = float32
+    if dtype.itemsize > 2 or any(t is not None and t._array.dtype.itemsize > 4 for t in others):
+        wide = combine(([t.dtype for t in (x, *others) if t is not None], [], []))
+    wanted = x.dtype if dtype.itemsize == 2 else wide
     out = op.run(*[None if t is None else _as(t, wide) for t in (x, *others)], **settings)
     return (_as(out[0], wanted), *out[1:]) if isinstance(out, tuple) else _as(out, wanted)
 

@@ -3,6 +3,7 @@
 PyTorch gives most of them an ``inplace`` argument; it writes the result into the input's memory.
 """
 
+import math
 from typing import Any
 
 from ...errors import ShapeError
@@ -363,6 +364,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     """
     if tensor_arg(input, "threshold", "input")._array.dtype.kind in "iu":
         value = int(value)
+        if type(threshold) is float and math.isfinite(threshold):
+            threshold = math.floor(threshold)  # of whole numbers the same are above
     return _apply(_threshold, input, inplace, threshold=threshold, value=value)
 
 

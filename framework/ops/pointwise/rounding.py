@@ -16,8 +16,8 @@ NOTHING = "where(isfinite(g), g * 0.0, 0.0)"
 def _step(name: str, line: str, values: str, shown: str) -> Any:
     example = f"    >>> fw.{name}(fw.tensor({values}))\n    tensor({shown})\n    "
     return elementwise(name, "x", f"{name}(x)", f"{line} Its derivative is 0.\n{example}",
-                       vjp={"x": NOTHING}, jvp="symmetric", alias="fix" if name == "trunc" else "",
-                       method="fix" if name == "trunc" else True)
+                       vjp={"x": NOTHING}, jvp="symmetric", whole=True,
+                       alias="fix" if name == "trunc" else "", method="fix" if name == "trunc" else True)
 
 
 floor = _step("floor", "The largest integer that is not larger.", "[1.7, -1.2]",
@@ -26,7 +26,8 @@ ceil = _step("ceil", "The smallest integer that is not smaller.", "[1.2, -1.7]",
              "[ 2., -1.]")
 trunc = _step("trunc", "The integer part.", "[1.7, -1.7]", "[ 1., -1.]")
 nearest = elementwise("round", "x", "round(x)", "The nearest integer; halves go to the even one.",
-                      ufunc="rint", vjp={"x": NOTHING}, jvp="symmetric", namespace="", method=False)
+                      ufunc="rint", vjp={"x": NOTHING}, jvp="symmetric", whole=True, namespace="",
+                      method=False)
 frac = elementwise("frac", "x", "x - trunc(x)", """The fractional part, with the sign of x.
     >>> fw.frac(fw.tensor([1.5, -1.5]))
     tensor([ 0.5000, -0.5000])

@@ -480,6 +480,18 @@ def recorded_into(x: Tensor, call: Call, name: str) -> bool:
     return True
 
 
+def _kept_whole(name: str, form: Callable) -> Callable:
+    """``form`` of a function that leaves whole numbers as they are: the change of those is only counted."""
+    @wraps(form)
+    def short(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if type(x) is not Tensor or args or kwargs or x._array.dtype.kind not in "iu" or quiet.run is None:
+            return form(x, *args, **kwargs)
+        memory_of(x, name)  # which says whether it may be written
+        bump(x, name)
+        return x
+    return short
+
+
 def inplace(function: Callable, name: str, op: Op | None, call: Callable | None = None) -> Callable:
     """The in-place form ``name_`` of a public function whose first argument is the tensor; see ``public``."""
     method = f"{name}_"
@@ -520,6 +532,8 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
     if own is not None and not own.settings and len(own.inputs) <= 2 \
             and (call is None or getattr(call, "as_it_comes", False)):
         form = _straight(own, method, form)  # type: ignore[assignment]
+    if own is not None and own.whole:
+        form = _kept_whole(method, form)  # type: ignore[assignment]
     form.__name__ = form.__qualname__ = method
     form.__doc__ = f"``{name}`` in place: writes into this tensor and returns it."
     return form
