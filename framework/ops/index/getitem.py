@@ -13,7 +13,7 @@ import numpy as np
 from ...autograd.mode import state
 from ...backends import about_to_read, array_module, device_code, on_device
 from ...backends.native import native_or
-from ...dtypes import BY_NUMPY, as_dtype, can_cast
+from ...dtypes import BY_NUMPY, as_dtype, can_cast, int64
 from ...errors import DeviceError, DTypeError, ShapeError, kind_of
 from ...quiet import quiet, quietly, readable
 from ...seam import settled
@@ -109,6 +109,10 @@ def getitem(input: Tensor, key: Any) -> Tensor:
         return out
     if type(key) is int or type(key) is slice and _plain(key):
         return take_slice(input, (key,))
+    if _is_mask(key, input):
+        return mask_op.run(input, key, count=count_true(key))
+    if isinstance(key, Tensor) and key._array.ndim and key._array.dtype.char in "bhi":  # shorter positions
+        key = to(key, int64)
     basic = _basic(key)
     if basic is not None:
         return take_slice(input, basic)
@@ -126,6 +130,15 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     except IndexError:
         _explain(y, choice)
         raise
+
+
+def _is_mask(key: Any, x: Tensor) -> bool:
+    """Whether the key is one mask of the first dimensions, in memory as the tensor is."""
+    if not isinstance(key, Tensor):
+        return False
+    mask, array = key._array, x._array
+    return (type(mask) is type(array) is np.ndarray and mask.dtype.char == "?" and mask.ndim > 0
+            and mask.shape == array.shape[:mask.ndim])
 
 
 def _is_positions(key: Any, x: Tensor) -> bool:
