@@ -328,3 +328,15 @@ def test_a_threshold_between_whole_numbers(limit):
     wanted = [n if not n <= limit else 7 for n in x.tolist()]
     assert fw.nn.functional.threshold(x, limit, 7).tolist() == wanted
     assert fw.nn.functional.threshold_(x.clone(), limit, 7).tolist() == wanted
+
+
+def test_limits_of_whole_numbers():
+    x = fw.arange(-4, 6)
+    for low, high in ((-2, 3), (None, 2), (1, None), (3, -3), (-1 << 70, 2), (-1.5, 2), (True, 4), (0, 2.5)):
+        wanted = np.clip(x.numpy(), low, high)
+        got = fw.clamp(x, low, high)
+        np.testing.assert_array_equal(got.numpy(), wanted)
+        if got.dtype is x.dtype:
+            assert x.clone().clamp_(low, high).tolist() == got.tolist()
+    with pytest.raises(ValueError, match="does not fit"):
+        fw.clamp(x, 1 << 70, None)

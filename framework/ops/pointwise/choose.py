@@ -102,12 +102,21 @@ _limit_low, _limit_high = (
     for name, within in (("low", _WITHIN.format(">=")), ("high", _WITHIN.format("<="))))
 
 
+def _is_held(limit: Any) -> bool:
+    """Whether 64 bits hold it, if it is whole."""
+    return type(limit) is not int or -1 << 63 <= limit < 1 << 63
+
+
 def _clamp_call(input: Any, min: Any = None, max: Any = None) -> Call | None:
     """What clamps in one pass: numbers that the dtype holds, and one tensor."""
     min, max = _python(min), _python(max)
     if not isinstance(input, Tensor) or min is None and max is None:
         return None
-    numbers = (int, float) if input._array.dtype.kind in FLOATING else ()
+    numbers: tuple = ()
+    if input._array.dtype.kind in FLOATING:
+        numbers = (int, float)
+    elif input._array.dtype.char == "l" and _is_held(min) and _is_held(max):
+        numbers = (int,)
     if type(min) in numbers and type(max) in numbers:
         return (_clamp_both, (input,), {"low": min, "high": max})
     if min is None:
