@@ -89,8 +89,8 @@ _BASIC = (slice, int, type(None), type(Ellipsis))
 
 def _part(memory: Any, key: Any) -> Any:
     """The part of ``memory`` that ``key`` means, if that is a view in which many elements are written."""
-    if key is Ellipsis or memory.size < _LARGE:
-        return memory if key is Ellipsis else None
+    if key is Ellipsis:
+        return memory
     if type(key) is not tuple or not all(type(k) in _BASIC for k in key):
         return None
     part = memory[key]
@@ -106,7 +106,9 @@ def store(x: Tensor, key: Any, array: Any, name: str) -> None:
         check_holds(memory, array, name)
     if isinstance(memory, np.ndarray) or not x.is_cuda:
         try:
-            part = _part(memory, key) if type(memory) is np.ndarray else None
+            part = None
+            if (key is Ellipsis or memory.size >= _LARGE) and type(memory) is np.ndarray:
+                part = _part(memory, key)
             if part is None or not quietly(_copied_over, array, part):
                 quietly(setitem, memory, key, array)
             bump(x, name)
