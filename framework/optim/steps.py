@@ -40,47 +40,23 @@ def step(optimizer: Any, base: Any) -> bool:
     if _native.module is None or cuda._cupy is not None or not (_usual.get(kind) or is_usual(kind, base)) \
             or not optimizer._is_fused():
         return False
-    try:
-        work = _work(optimizer)
-    except Exception:  # the optimizer says what is wrong, after what it does before it finds out
-        return False
-    if work is None:
-        return False
     name = kind.__name__ + ".step"
     module: Any = _native.module
-    for group, (params, states, (function, _, numbers, *_), arrays, number) in work:
-        skipped = getattr(module, function)(arrays, numbers)
+    module.set_up_tapes(Tensor, Parameter, Leaf)
+    left = module.step_groups(optimizer.param_groups, tuple(optimizer.limits), optimizer.state, optimizer.fused,
+                              module, name, quiet.site is not None)
+    if left is None:
+        return False
+    for group, (params, states, _, _, number), skipped in left:
         if skipped is NotImplemented:
             skipped = range(len(params))
-        if not skipped and quiet.site is None:
-            module.stepped(params, states, number, name)
-            continue
-        left = [params[i] for i in skipped]
         for i, (p, kept) in enumerate(zip(params, states)):
-            if not left or i not in skipped:
+            if i not in skipped:
                 kept["step"] = number
                 bump(p, name)
-        if left:
-            with no_grad(), np.errstate(all="ignore"):
-                for p in left:
-                    with on_device(p._array):
-                        optimizer._update_one(p, p._array, group.get("maximize", False), group)
-                    bump(p, name)
+        with no_grad(), np.errstate(all="ignore"):
+            for p in [params[i] for i in skipped]:
+                with on_device(p._array):
+                    optimizer._update_one(p, p._array, group.get("maximize", False), group)
+                bump(p, name)
     return True
-
-
-def _work(optimizer: Any) -> list[tuple] | None:
-    """Per group: itself, and its parameters, their state, kernel, its arrays, number of the step; None if
-    unusual.
-    """
-    module: Any = _native.module
-    module.set_up_tapes(Tensor, Parameter, Leaf)
-    names, work = tuple(optimizer.limits), []
-    for group in optimizer.param_groups:
-        found = module.prepared_step(group, names, optimizer.state, optimizer.fused)
-        if found is None:
-            return None
-        if found:
-            work.append((group, found))
-    everything = work[0][1][0] if len(work) == 1 else [p for _, (params, *_rest) in work for p in params]
-    return work if module.once_each(everything) else None  # a parameter twice steps twice

@@ -28,10 +28,11 @@ bool has_tensor(PyObject* options, PyObject* names) {
     return false;
 }
 
-// Whether no parameter is there twice.
-bool once_each(const nb::list& params) {
+// Whether no parameter is there twice: it would step twice.
+bool once_each(const std::vector<nb::object>& work) {
     std::vector<PyObject*> all;
-    for (nb::handle p : params) all.push_back(p.ptr());
+    for (const nb::object& found : work)
+        for (nb::handle p : nb::borrow<nb::list>(found[0])) all.push_back(p.ptr());
     std::sort(all.begin(), all.end());
     return std::adjacent_find(all.begin(), all.end()) == all.end();
 }
@@ -137,6 +138,43 @@ void stepped(nb::list params, nb::list states, nb::object number, nb::object nam
     }
 }
 
+// What the steps of all groups take, or nothing where one is not as usual. `groups` are those that have gradients.
+bool gather_all(nb::list given, nb::tuple names, nb::dict state, nb::object fused, std::vector<nb::object>& groups,
+                std::vector<nb::object>& work) try {
+    for (nb::handle group : given) {
+        if (!PyDict_CheckExact(group.ptr())) return false;
+        nb::object found = prepared(nb::borrow<nb::dict>(group), names, state, fused);
+        if (found.is_none()) return false;
+        if (!PyTuple_CheckExact(found.ptr())) continue;
+        groups.push_back(nb::borrow(group)), work.push_back(std::move(found));
+    }
+    return once_each(work);
+} catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;
+    return false;  // the optimizer says what is wrong, after what it does before it finds out
+}
+
+// step_groups(groups, names, state, fused, module, name, noted): makes the step of all parameters by the functions of
+// `module` that fused(group, number) names; None where something is not as usual, and nothing is changed. Gives
+// (group, what `prepared` found, numbers of the parameters that are left) of the groups that are not done; with `noted` of
+// all, whose versions and numbers of steps the caller counts.
+nb::object step_groups(nb::list given, nb::tuple names, nb::dict state, nb::object fused, nb::object module, nb::object name,
+                       bool noted) {
+    std::vector<nb::object> groups, work;
+    if (!gather_all(given, names, state, fused, groups, work)) return nb::none();
+    nb::list left;
+    for (size_t i = 0; i < work.size(); ++i) {
+        const nb::object kernel = work[i][2], function = nb::steal(PyObject_GetAttr(module.ptr(), nb::object(kernel[0]).ptr()));
+        if (!function.is_valid()) throw nb::python_error();
+        nb::object skipped = function(nb::object(work[i][3]), nb::object(kernel[2]));
+        if (noted || !PyList_CheckExact(skipped.ptr()) || PyList_GET_SIZE(skipped.ptr()))
+            left.append(nb::make_tuple(groups[i], work[i], skipped));
+        else
+            stepped(nb::borrow<nb::list>(work[i][0]), nb::borrow<nb::list>(work[i][1]), work[i][4], name);
+    }
+    return left;
+}
+
 }  // namespace
 
 bool are_free(const Tape* t, PyObject* numbers) {
@@ -185,8 +223,7 @@ FW_BIND(m) {
     word_step = PyUnicode_InternFromString("step");
     word_zero = PyLong_FromLong(0);
     word_params = PyUnicode_InternFromString("params");
-    m.def("prepared_step", &prepared);
-    m.def("once_each", &once_each);
+    m.def("step_groups", &step_groups);
     m.def("stepped", &stepped);
 }
 
