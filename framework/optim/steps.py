@@ -43,8 +43,8 @@ def step(optimizer: Any, base: Any) -> bool:
     name = kind.__name__ + ".step"
     module: Any = _native.module
     module.set_up_tapes(Tensor, Parameter, Leaf)
-    left = module.step_groups(optimizer.param_groups, tuple(optimizer.limits), optimizer.state, optimizer.fused,
-                              module, name, quiet.site is not None)
+    left = module.step_groups(optimizer.param_groups, tuple(optimizer.limits), optimizer.state,
+                              optimizer.fused, module, name, quiet.site is not None)
     if left is None:
         return False
     for group, (params, states, _, _, number), skipped in left:

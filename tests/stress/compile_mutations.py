@@ -63,7 +63,8 @@ def mutated(text: str, old: str, new: str, where: str) -> str:
 
 def compiled(build: Path, folder: Path, name: str, text: str) -> str:
     """The folder of a module in which this file has that text."""
-    commands = subprocess.run(["ninja", "-t", "commands", "avx2"], cwd=build, capture_output=True, text=True,
+    sets = [name for name in ("avx512", "avx2", "baseline") if next(build.glob(f"{name}.*"), None)]
+    commands = subprocess.run(["ninja", "-t", "commands", sets[0]], cwd=build, capture_output=True, text=True,
                               check=True).stdout.splitlines()
     source = next(c for c in commands if f"/{name} " in c + " " or c.endswith(f"/{name}"))
     words = shlex.split(source)

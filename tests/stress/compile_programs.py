@@ -38,7 +38,7 @@ def counted(home, name, what):
 
 
 counted(backward.Plan, "run", "backward passes by plans")
-counted(plans, "step", "steps")
+counted(plans.Plans, "step", "steps")
 counted(deferral.Session, "_weigh", "sequences as plans")
 counted(deferral.BackwardPlan, "run", "with backward")
 start, bad = time.perf_counter(), []

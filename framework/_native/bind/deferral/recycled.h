@@ -2,8 +2,6 @@
 // long as it takes to make their results and to take those apart again.
 #pragma once
 
-#include <algorithm>
-
 #include "bind/array.h"
 
 namespace fw::deferral {
@@ -11,50 +9,16 @@ namespace fw::deferral {
 class Recycled {
   public:
     static constexpr int NONE = -1;
-    static constexpr npy_intp LARGEST = 1 << 17, MOST = 1 << 20;  // bytes: of one array, and of all that are kept
 
     Recycled() = default;
     Recycled(const Recycled&) = delete;
-    ~Recycled() {
-        for (Kind& kind : kinds)
-            for (PyObject* a : kind.free) Py_DECREF(a);
-    }
+    ~Recycled();
 
-    // The kind of this array, NONE if such are not kept.
-    int kind_of(PyObject* o) {
-        if (!whole(o)) return NONE;
-        auto* a = reinterpret_cast<PyArrayObject*>(o);
-        for (size_t i = 0; i < kinds.size(); ++i)
-            if (kinds[i].suits(a)) return int(i);
-        if (PyArray_NBYTES(a) > LARGEST || !PyArray_NBYTES(a)) return NONE;
-        kinds.push_back({PyArray_TYPE(a), PyArray_NBYTES(a), {PyArray_DIMS(a), PyArray_DIMS(a) + PyArray_NDIM(a)}, {}});
-        return int(kinds.size()) - 1;
-    }
-
-    // One of this kind, for the caller; nullptr if none is left.
-    PyObject* take(int kind) {
-        if (kind == NONE || kinds[size_t(kind)].free.empty()) return nullptr;
-        PyObject* a = kinds[size_t(kind)].free.back();
-        kinds[size_t(kind)].free.pop_back();
-        bytes -= kinds[size_t(kind)].bytes;
-        return a;
-    }
-
+    int kind_of(PyObject* array);   // of a new one; NONE if such are not kept
+    PyObject* take(int kind);       // one of this kind, for the caller; nullptr if none is left
     // Lets go of what may be an array of this kind, or a view of one, which is kept if nobody else has it.
-    void give(nb::object& given, int kind) {
-        if (kind != NONE && given.is_valid() && Py_REFCNT(given.ptr()) == 1 && PyArray_CheckExact(given.ptr())) {
-            PyObject* base = PyArray_BASE(reinterpret_cast<PyArrayObject*>(given.ptr()));
-            if (base && PyArray_CheckExact(base) && Py_REFCNT(base) == 1) given = nb::borrow(base);
-            put(given, kinds[size_t(kind)]);
-        }
-        given = nb::object();
-    }
-
-    // The same of what was offered and not taken.
-    void give_back(PyObject* a, int kind) {
-        nb::object given = nb::steal(a);
-        put(given, kinds[size_t(kind)]);
-    }
+    void give(nb::object& array, int kind);
+    void give_back(PyObject* array, int kind);  // what was taken, and not used
 
   private:
     struct Kind {
@@ -63,25 +27,9 @@ class Recycled {
         std::vector<npy_intp> sizes;
         std::vector<PyObject*> free;
 
-        bool suits(PyArrayObject* a) const {
-            return PyArray_TYPE(a) == type && PyArray_NDIM(a) == int(sizes.size()) &&
-                   std::equal(sizes.begin(), sizes.end(), PyArray_DIMS(a));
-        }
+        bool suits(PyArrayObject* a) const;
     };
-
-    static bool whole(PyObject* o) {
-        if (!PyArray_CheckExact(o)) return false;
-        auto* a = reinterpret_cast<PyArrayObject*>(o);
-        return !PyArray_BASE(a) && PyArray_CHKFLAGS(a, NPY_ARRAY_CARRAY | NPY_ARRAY_OWNDATA) && PyArray_ISNOTSWAPPED(a);
-    }
-
-    void put(nb::object& a, Kind& kind) {
-        if (Py_REFCNT(a.ptr()) != 1 || !whole(a.ptr()) || !kind.suits(reinterpret_cast<PyArrayObject*>(a.ptr())) ||
-            bytes + kind.bytes > MOST)
-            return;
-        kind.free.push_back(a.release().ptr());
-        bytes += kind.bytes;
-    }
+    void put(nb::object& array, Kind& kind);
 
     std::vector<Kind> kinds;
     npy_intp bytes = 0;
