@@ -40,7 +40,12 @@ void bump(PyObject* x, PyObject* name) {
         throw nb::python_error();
 }
 
-bool nobody_looks() { return !asked(quiet, word_run).is_none() && asked(quiet, word_site).is_none(); }
+bool nobody_looks() {
+    if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return false;
+    const nb::object settle = asked(quiet, word_settle);  // what was put off reads the memory as it was
+    if (!settle.is_none()) taken(PyObject_CallNoArgs(settle.ptr()));
+    return true;
+}
 
 namespace {
 

@@ -71,7 +71,7 @@ struct Held {
 
 // The array of `x` if it may be written to by nobody's leave: `x` is in no graph, nor is what it is a view of.
 Held memory_of(PyObject* x);
-bool nobody_looks();  // at what is written
+bool nobody_looks();  // at what is about to be written, which nothing that was put off reads from here on
 // Count a change of the memory of `x`, by `name`.
 void bump(PyObject* x, PyObject* name);
 // Where a slot of a class lies.
