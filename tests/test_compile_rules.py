@@ -546,7 +546,8 @@ def test_operands_are_kept_within_the_peak():
 @pytest.mark.parametrize("write", [
     lambda x, y: x.zero_(), lambda x, y: x.fill_(3), lambda x, y: x.copy_(y[:x.shape[0], :x.shape[-1]]),
     lambda x, y: x.uniform_(), lambda x, y: x.normal_(), lambda x, y: x.bernoulli_(0.5),
-    lambda x, y: x.random_(9), lambda x, y: x.data.zero_(), lambda x, y: x.add_(y[0, 0]), lambda x, y: x.mul_(2)])
+    lambda x, y: x.random_(9), lambda x, y: x.data.zero_(), lambda x, y: x.add_(y[0, 0]),
+    lambda x, y: x.mul_(2)])
 def test_writes_come_after_what_was_put_off(part, write):
     """Memory that operations which were put off read is written to after they ran."""
     def step(x, y):
