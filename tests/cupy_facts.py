@@ -9,6 +9,9 @@ import json
 import re
 import sys
 
+# what CuPy has kernels compiled with, besides the architecture, folders of headers and what it is given
+COMPILES_WITH = ("-ftz=true", "--device-as-default-execution-space")
+
 
 def found(name):
     """The object of a dotted name; LookupError without one."""

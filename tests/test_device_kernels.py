@@ -88,6 +88,16 @@ def written(char):
             )
 
 
+def rules_of_several(char):
+    """(expression, names, dtypes) of rules whose operands may be broadcast, so that they are summed up."""
+    for op in fw.ops.OPS:
+        if isinstance(op, Elementwise) and len(op.inputs) > 1:
+            for rule in op.rules or ():
+                if rule is not None and rule.text != "g":
+                    names = ("g", *rule.names)
+                    yield rule.text, names, chars_of(rule.text, names, op.settings, char)
+
+
 def reference(text, names, values, char):
     with np.errstate(all="ignore"):
         wide = [np.asarray(v).astype("d") if hasattr(v, "dtype") and v.dtype != bool else v for v in values]

@@ -4,32 +4,44 @@ library is.
 pip install nvidia-cuda-nvrtc && python -m pytest tests/test_nvrtc.py
 
 The sources of rooms are compiled as they are shipped, to machine code. Expressions, of which there are
-hundreds for each dtype, are read as they are shipped, and compiled to machine code many at a time.
+hundreds for each dtype, are read as they are shipped, in float32, and compiled to machine code many at once.
+Options are those that CuPy gives (tests/test_cupy_names.py asks it for them).
 Where FRAMEWORK_NVRTC is "needed", as in .ci/run, nothing is skipped for want of a library.
+
+In float32 everything is compiled for all architectures, and so is every file in all floating dtypes. Of the
+rest (whole numbers; expressions in other dtypes) each is compiled for one of the three, which go round: they
+are the same text with other types. FRAMEWORK_NVRTC=all compiles those, too, for each, which takes three times
+as long.
 """
 
 import ctypes
 import functools
+import gc
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from test_device_kernels import written
+from cupy_facts import COMPILES_WITH
+from test_device_kernels import NoKernel, chars_of, rules_of_several, written
 
 import framework as fw
 import framework.amp
 import framework.nn.utils
 import framework.optim
 from framework.backends import device_code
-from framework.ops.language.cuda import FLOATS, write
-from framework.ops.language.cuda_fold import fold_source
+from framework.ops.language.cuda import FLOATS, DeviceKernel, elementwise_source, write
+from framework.ops.language.cuda_fold import DeviceFold, fold_source
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 PARTS = 2  # of the expressions of a dtype
 KERNEL = 'extern "C" __global__'
 ASSEMBLED = "--ptxas-options=-v"  # says of each kernel what it keeps in registers, and what it does not
 READ = "-dlto"  # ends before the assembler
+# what is a number in the expressions of rooms; other names are arrays
+NUMBERS = {"eps", "p", "factor", "keep", "share", "beta", "delta", "tiny", "least", "chance", "span", "lower",
+           "limit", "low", "below"}
 
 
 def test_all_sources_are_known():
@@ -66,8 +78,7 @@ class Compiler:
         """What the compiler says of a source; further options: the source's, ASSEMBLED or READ."""
         program = ctypes.c_void_p()
         self.lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
-        # the last is CuPy's
-        options = [f"-arch={arch}", *device_code.OPTIONS, *further, "--device-as-default-execution-space"]
+        options = [f"-arch={arch}", *device_code.OPTIONS, *further, *COMPILES_WITH]
         given = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])
         failed = self.lib.nvrtcCompileProgram(program, len(options), given)
         log = self._text(program, "ProgramLog")
@@ -79,33 +90,67 @@ class Compiler:
 @pytest.fixture(scope="module")
 def nvrtc():
     lib = library()
-    if os.environ.get("FRAMEWORK_NVRTC") != "needed":
+    if os.environ.get("FRAMEWORK_NVRTC") not in ("needed", "all"):
         if lib is None:
             pytest.skip("NVRTC is not here; pip install nvidia-cuda-nvrtc")
         pytest.importorskip("ml_dtypes")
-    assert lib is not None, "FRAMEWORK_NVRTC=needed, but NVRTC is not here; pip install nvidia-cuda-nvrtc"
+    assert lib is not None, "NVRTC is asked for, but is not here; pip install nvidia-cuda-nvrtc"
     fw.empty(1, dtype=fw.bfloat16)
     return Compiler(lib)
+
+
+def standing(kind):
+    """(expression, names, dtypes in float32) of kernels that rooms have besides those of records."""
+    for one in sorted({(o.text, o.names) for o in gc.get_objects() if type(o) is kind}):
+        yield *one, chars_of(*one, NUMBERS, "f")
 
 
 @functools.cache
 def expressions(char):
     """The kernels of expressions for a dtype, each text once."""
-    return list(dict.fromkeys(row[5] for row in written(char)))
+    made = [row[5] for row in written(char)]
+    for one in standing(DeviceKernel) if char == "f" else ():
+        with suppress(NoKernel):
+            made.append(elementwise_source("elementwise", write(*one)))
+    return list(dict.fromkeys(made))
 
 
 @functools.cache
 def folds():
-    """The kernels that sum up what expressions of float32 compute; of each dtype the folds of one."""
-    made = [("Sum", write(*row[1:3], row[4])) for row in written("f")]
-    made += [(how, write("x * y", ("x", "y"), (c, c))) for how in ("Sum", "Max", "Min") for c in "fdeE"]
-    return list(dict.fromkeys(fold_source(how, one) for how, one in made if one.result in FLOATS))
+    """The kernels of folds in float32, which are of rules with several operands and those that rooms have; of
+    each dtype the folds of one expression."""
+    made = [("Sum", *one) for one in (*rules_of_several("f"), *standing(DeviceFold))]
+    made += [(how, "x * y", ("x", "y"), (c, c)) for how in ("Sum", "Max", "Min") for c in "fdeE"]
+    sources = []
+    for how, *one in made:
+        with suppress(NoKernel):
+            sources.append(fold_source(how, write(*one)))
+    return list(dict.fromkeys(sources))
 
 
 def together(sources):
     """Many sources as one, each in a namespace of its own, so that the prelude is read once."""
     spaces = [f"namespace s{i} {{\n{s.replace(KERNEL, '__global__')}\n}}\n" for i, s in enumerate(sources)]
     return device_code.prelude() + "".join(spaces)
+
+
+def turn(arch, i):
+    """Whether it is this architecture's turn, where it is enough that one of them compiles the i-th thing."""
+    return os.environ.get("FRAMEWORK_NVRTC") == "all" or ARCHITECTURES[i % len(ARCHITECTURES)] == arch
+
+
+def compiled_for(arch, char):
+    """The sources that are compiled in a dtype for an architecture."""
+    for i, source in enumerate(device_code.SOURCES):
+        always = char in FLOATS or len(source.dtypes) < len(ARCHITECTURES)
+        if char in source.dtypes and (always or turn(arch, i + source.dtypes.index(char))):
+            yield source
+
+
+def test_every_file_is_compiled_for_every_architecture():
+    for arch in ARCHITECTURES:
+        assert {s.path for c in "fdeE?bBhHiIlL" for s in compiled_for(arch, c)} \
+            == {s.path for s in device_code.SOURCES}
 
 
 def check(log, kernels):
@@ -119,24 +164,29 @@ def check(log, kernels):
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("char", "fdeE?bBhHiIlL")
 def test_kernels_of_rooms_compile_without_spills(char, arch, nvrtc):
-    for source in device_code.SOURCES:
-        if char in source.dtypes:
-            text = source.text(char)
-            log = nvrtc.log(device_code.prelude() + text, arch, *source.options, ASSEMBLED)
-            check(log, text.count(KERNEL))
+    for source in compiled_for(arch, char):
+        text = source.text(char)
+        log = nvrtc.log(device_code.prelude() + text, arch, *source.options, ASSEMBLED)
+        check(log, text.count(KERNEL))
 
 
-@pytest.mark.parametrize("char", "fdeEl")
-def test_expressions_are_read_as_they_are_shipped(char, nvrtc):
-    for source in expressions(char) if char != "f" else [*expressions(char), *folds()]:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_expressions_are_read_as_they_are_shipped(part, nvrtc):
+    """In float32: names, which are what can clash outside a namespace, are the same in all dtypes."""
+    shipped = [*expressions("f"), *folds()]
+    for source in shipped[part::PARTS]:
         nvrtc.log(device_code.prelude() + source, "sm_90", READ)
+    names = [{n for s in sources for n in re.findall(r"(\w+)\(", s)}
+             for sources in (shipped, *map(expressions, "deEl"))]
+    assert not set().union(*names[1:]) - names[0]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("char", "fdeEl")
 def test_expressions_compile_without_spills(char, part, arch, nvrtc):
-    sources = expressions(char)[part::PARTS]
+    mine = [s for i, s in enumerate(expressions(char)) if char == "f" or turn(arch, i + "deEl".index(char))]
+    sources = mine[part::PARTS]
     check(nvrtc.log(together(sources), arch, ASSEMBLED), sum(s.count(KERNEL) for s in sources))
 
 

@@ -34,6 +34,30 @@ template <> struct Of<bf16> {
 
 template <class T, int N> struct __align__(sizeof(T) * N) Pack { T at[N]; };
 template <class T, int N> __device__ __forceinline__ bool aligned(const T* p) { return u64(p) % (sizeof(T) * N) == 0; }
+template <class T, int N> __device__ __forceinline__ Pack<T, N> pack_at(const T* p) { return *reinterpret_cast<const Pack<T, N>*>(p); }
+template <class T, int N> __device__ __forceinline__ void put_pack(T* p, Pack<T, N> x) { *reinterpret_cast<Pack<T, N>*>(p) = x; }
+
+// Neighbours in memory, 16 bytes at a time: f(i, Width<N>()) is called for N elements from i on, of n that ``step`` threads
+// share. lead: how many come before the first that begins 16 bytes; n where that is no use.
+template <int n> struct Width { static const int is = n; };
+template <class T, class F> __device__ __forceinline__ void each_pack(i64 n, i64 lead, i64 first, i64 step, F f) {
+  constexpr int V = 16 / sizeof(T);
+  const i64 packs = (n - lead) / V, rest = n - packs * V;
+#pragma unroll 1
+  for (i64 p = first; p < packs; p += step) f(lead + p * V, Width<V>());
+#pragma unroll 1
+  for (i64 i = first; i < rest; i += step) f(i < lead ? i : i + packs * V, Width<1>());
+}
+template <class T> __device__ __forceinline__ i64 lead_of(i64 n, const T* a) {
+  const i64 lead = i64((16 - u64(a) % 16) % 16 / sizeof(T));
+  return lead < n ? lead : n;
+}
+template <class T> __device__ __forceinline__ i64 lead_of(i64 n, const T* a, const T* b) {
+  return (u64(a) ^ u64(b)) % 16 ? n : lead_of(n, a);
+}
+template <class T> __device__ __forceinline__ i64 lead_of(i64 n, const T* a, const T* b, const T* c) {
+  return (u64(a) ^ u64(c)) % 16 ? n : lead_of(n, a, b);
+}
 
 // the offsets of element i of N operands whose dimensions, slowest first, have these sizes and strides (in elements); the
 // divisions are made once for all of them

@@ -109,7 +109,7 @@ class Source:
                  options: tuple[str, ...] = ()) -> None:
         self.options = options
         self.path, self.begins = str(path), begins  # text that is made, by the letter
-        self.needs = [str(Path(__file__).with_name(name)) for name in needs]  # further files it begins with
+        self.needs = [str(Path(__file__).parent / name) for name in needs]  # further files it begins with
         self.cooperative, self.dtypes = cooperative, dtypes  # all blocks run at once; letters of its dtypes
         self._kernels: dict[tuple, Callable] = {}
 

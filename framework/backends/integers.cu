@@ -5,7 +5,7 @@
 struct Wide {
   u64 size, surplus;
   __device__ explicit Wide(u64 size) : size(size), surplus(size ? (0 - size) % size : 0) {}
-  __device__ __forceinline__ u64 again(u64 key, i64 i) const {
+  __device__ __noinline__ u64 again(u64 key, i64 i) const {  // for so few that no kernel has it several times
     Sequence others(key, i, 1);
     do others.next(); while (others.word(0) * size < surplus);
     return high_product(others.word(0), size);

@@ -31,10 +31,14 @@ __device__ __forceinline__ Words philox(u64 k0, u64 k1, u64 c0, u64 c1) { return
 // ``there``: null, or where the key lies, for work that is recorded and done again with another.
 struct Coins { u64 key; i64 whole; double rest; const u64* there; };
 __device__ __forceinline__ u64 key_of(const Coins& coins) { return coins.there ? *coins.there : coins.key; }
-__device__ __forceinline__ bool coin_of(const Words& words, const Coins& coins, i64 i) {
-  i64 bits = i64(words.at[i / 4 % 4] >> (i % 4 * 16) & 0xffff);
+__device__ __noinline__ bool coin_between(u64 key, double rest, u64 i) {  // one of 65536 coins, so no kernel has it twice
+  return double(philox(key, COINS, i + 1, 1).at[0] >> 11) * 1.1102230246251565e-16 >= rest;
+}
+__device__ __forceinline__ bool coin_of(const Words& words, const Coins& coins, u64 i) {
+  const u64 low = i & 4 ? words.at[1] : words.at[0], high = i & 4 ? words.at[3] : words.at[2];  // no index: registers have none
+  const i64 bits = i64((i & 8 ? high : low) >> (i % 4 * 16) & 0xffff);
   if (bits != coins.whole || coins.rest == 0) return bits >= coins.whole;
-  return double(philox(key_of(coins), COINS, u64(i) + 1, 1).at[0] >> 11) * 1.1102230246251565e-16 >= coins.rest;
+  return coin_between(key_of(coins), coins.rest, i);
 }
 __device__ __forceinline__ Words words_of(const Coins& coins, i64 i) { return philox(key_of(coins), COINS, u64(i / 16) + 1, 0); }
 __device__ __forceinline__ bool coin(const Coins& coins, i64 i) { return coin_of(words_of(coins, i), coins, i); }

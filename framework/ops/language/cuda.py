@@ -180,13 +180,18 @@ def limits(written: Written) -> tuple[float, float]:
     return (0, 1) if kind == "?" else (int(np.iinfo(kind).min), int(np.iinfo(kind).max))
 
 
+def pack_of(chars: tuple[str, ...]) -> int:
+    """How many elements of operands of these dtypes are read at once: the widest ones are 16 bytes."""
+    return 16 // max(map(device_code.itemsize, chars))
+
+
 def elementwise_source(name: str, written: Written) -> str:
     """The kernels ``<name>_flat`` and ``<name>_strided``.
 
     Their loops are not unrolled: most threads go through them once, and it takes the compiler twice as long.
     """
     out = device_code.c_type(written.result)
-    pack = max(1, 16 // max(map(device_code.itemsize, (*written.chars, written.result))))
+    pack = pack_of((*written.chars, written.result))
     down = "" if written.result == "?" else f"Of<{out}>::down"
     loads = " ".join(f"auto at_{n} = {n}[i];" for n in written.arrays)
     packs = " ".join(
@@ -457,7 +462,7 @@ class DeviceKernel:
         name = "elementwise"
         source = elementwise_source(name, written)
         dtype = dtypes.rounded if written.result == "E" else np.dtype(written.result)
-        pack = max(1, 16 // max(map(device_code.itemsize, (*written.chars, written.result))))
+        pack = pack_of((*written.chars, written.result))
         flat, strided = (device_code.function(source, f"{name}_{how}") for how in ("flat", "strided"))
         low, high = limits(written)
         if self.quick[0] is not cuda._cupy:

@@ -1,8 +1,8 @@
 """Folds on GPUs: the sum, mean, greatest or least of a scalar expression over any dimensions, in one kernel.
 
-No element of the expression is stored. The order of a sum depends on shapes only, so that two runs give the
-same bits: where few results are made of many elements, several blocks share each, and the one that ends last
-adds up what the others have left.
+No element of the expression is stored. The order of a sum depends on shapes and layouts only, so that two
+runs give the same bits: where few results are made of many elements, several blocks share each, and the one
+that ends last adds up what the others have left. Neighbours in memory are read 16 bytes at a time.
 """
 
 import math
@@ -12,7 +12,18 @@ import numpy as np
 
 from ... import dtypes
 from ...backends import cuda, device_code
-from .cuda import FLOATS, OPERANDS, NoKernel, broadcast, folded, operands, strides_in, values_of, write
+from .cuda import (
+    FLOATS,
+    OPERANDS,
+    NoKernel,
+    broadcast,
+    folded,
+    operands,
+    pack_of,
+    strides_in,
+    values_of,
+    write,
+)
 
 _DIMS = 6
 _PLAN = np.dtype(
@@ -22,6 +33,7 @@ _PLAN = np.dtype(
         ("result_dims", "i8"),
         ("each_dims", "i8"),
         ("columns", "i8"),
+        ("near", "i8"),  # the elements of a result are neighbours, in all operands
         ("result_size", "i8", (_DIMS,)),
         ("each_size", "i8", (_DIMS,)),
         ("result_stride", "i8", (OPERANDS, _DIMS)),
@@ -30,66 +42,84 @@ _PLAN = np.dtype(
 )
 _START = {"Sum": "C(0)", "Max": "-infinity<C>()", "Min": "infinity<C>()"}
 _BY_NAME = {"sum": "Sum", "mean": "Sum", "amax": "Max", "amin": "Min"}
-_BUSY = 512  # blocks that keep a device busy
-_MOST_PARTS = 64
+_BUSY = 1024  # blocks that keep a device busy
 
 
 def fold_source(how: str, written: Any) -> str:
     """The kernel ``fold``; how: Sum, Max or Min."""
     out = device_code.c_type(written.result)
     loads = " ".join(f"auto at_{n} = {n}[base[{j}] + to[{j}]];" for j, n in enumerate(written.arrays))
+    typed = [(j, n, device_code.c_type(c)) for j, (n, c) in enumerate(zip(written.arrays, written.chars))]
+    fits = " && ".join(f"aligned<{t}, V>({n} + base[{j}] + from)" for j, n, t in typed)
+    packs = " ".join(f"auto pack_{n} = pack_at<{t}, V>({n} + base[{j}] + i);" for j, n, t in typed)
+    parts = " ".join(f"auto at_{n} = pack_{n}.at[k];" for n in written.arrays)
     return f"""{written.text}
 struct Plan {{
-  i64 results, each, result_dims, each_dims, columns;
+  i64 results, each, result_dims, each_dims, columns, near;
   i64 result_size[{_DIMS}], each_size[{_DIMS}], result_stride[{OPERANDS}][{_DIMS}],
   each_stride[{OPERANDS}][{_DIMS}];
 }};
 // a block of 256 threads makes 256 / lanes results; blocks of one column of the grid share theirs
 extern "C" __global__ void fold({out}* out, {written.parameters}, Plan plan, i64 lanes, double scale, C*
 parts, int* tickets) {{
+  constexpr int V = {pack_of(written.chars)};
   __shared__ C kept[{device_code.THREADS}];
   __shared__ int last;
   int many = {device_code.THREADS} / int(lanes), tid = threadIdx.x;
   int lane = plan.columns ? tid / many : tid % int(lanes), own = plan.columns ? tid % many : tid / int(lanes);
   i64 base[{len(written.arrays)}], to[{len(written.arrays)}];
   i64 o = i64(blockIdx.x) * many + own;
-  i64 share = (plan.each + gridDim.y - 1) / gridDim.y, from = share * blockIdx.y;
+  i64 share = (plan.each + gridDim.y * V - 1) / (gridDim.y * V) * V, from = share * blockIdx.y;
   i64 end = from + share < plan.each ? from + share : plan.each;
+  bool last_one = gridDim.y == 1;
   C x = {_START[how]};
   if (o < plan.results) {{
     offsets(o, int(plan.result_dims), plan.result_size, plan.result_stride, base);
-    for (i64 r = from + lane; r < end; r += lanes) {{
+    i64 r = from;
+    if (plan.near && {fits}) {{
+      for (i64 i = from + lane * V; i + V <= end; i += lanes * V) {{
+        {packs}
+#pragma unroll
+        for (int k = 0; k < V; ++k) {{ {parts} x = {how}::of(x, C(each({written.arguments}))); }}
+      }}
+      if (from < end) r = end - (end - from) % V;
+    }}
+    for (r += lane; r < end; r += lanes) {{
       offsets(r, int(plan.each_dims), plan.each_size, plan.each_stride, to);
       {loads}
       x = {how}::of(x, C(each({written.arguments})));
     }}
   }}
-  kept[lane * many + own] = x;
-  __syncthreads();
-  for (int half = int(lanes) / 2; half; half /= 2) {{
-    if (lane < half) kept[lane * many + own] = {how}::of(kept[lane * many + own], kept[(lane + half) * many
-    + own]); __syncthreads();
-  }}
-  bool mine = lane == 0 && o < plan.results;
-  x = kept[own];
-  if (gridDim.y == 1) {{
-    if (mine) out[o] = Of<{out}>::down(C(x * C(scale)));
-    return;
-  }}
-  if (mine) parts[i64(blockIdx.y) * plan.results + o] = x;
-  __threadfence();
-  __syncthreads();
-  if (tid == 0) last = atomicAdd(&tickets[blockIdx.x], 1) == int(gridDim.y) - 1;
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
-  if (mine) {{
-    x = parts[o];
 #pragma unroll 1
-    for (i64 k = 1; k < gridDim.y; ++k) x = {how}::of(x, parts[k * plan.results + o]);
-    out[o] = Of<{out}>::down(C(x * C(scale)));
+  for (;;) {{
+    kept[lane * many + own] = x;
+    __syncthreads();
+    for (int half = int(lanes) / 2; half; half /= 2) {{
+      if (lane < half) kept[lane * many + own] = {how}::of(kept[lane * many + own], kept[(lane + half) * many
+      + own]);
+      __syncthreads();
+    }}
+    x = kept[own];
+    bool mine = lane == 0 && o < plan.results;
+    if (last_one) {{
+      if (mine) out[o] = Of<{out}>::down(C(x * C(scale)));
+      return;
+    }}
+    if (mine) parts[i64(blockIdx.y) * plan.results + o] = x;
+    __threadfence();
+    __syncthreads();
+    if (tid == 0) {{
+      last = atomicAdd(&tickets[blockIdx.x], 1) == int(gridDim.y) - 1;
+      if (last) tickets[blockIdx.x] = 0;  // for the next call
+    }}
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    last_one = true;  // once more, of the parts that all blocks have left
+    x = {_START[how]};
+    if (o < plan.results)
+      for (i64 k = lane; k < gridDim.y; k += lanes) x = {how}::of(x, parts[k * plan.results + o]);
   }}
-  if (tid == 0) tickets[blockIdx.x] = 0;  // for the next call
 }}
 """
 
@@ -118,8 +148,9 @@ def plan_of(key: tuple, dims: tuple[int, ...]) -> tuple:
     kept = [d for d in range(len(shape)) if d not in dims]
     gone = sorted(dims, key=lambda d: -max(abs(st[d]) for st in strides))
     plan = np.zeros(1, _PLAN)
-    for name, axes in (("result", kept), ("each", gone)):
-        sizes, lying = folded([shape[d] for d in axes], [[st[d] for d in axes] for st in strides])
+    parts_of = [folded([shape[d] for d in axes], [[st[d] for d in axes] for st in strides])
+                for axes in (kept, gone)]
+    for name, (sizes, lying) in zip(("result", "each"), parts_of):
         if len(sizes) > _DIMS:
             raise NoKernel("too many dimensions")
         plan[f"{name}_dims"] = len(sizes)
@@ -132,13 +163,14 @@ def plan_of(key: tuple, dims: tuple[int, ...]) -> tuple:
     near_kept = min((abs(largest[d]) for d in kept if shape[d] > 1 and largest[d]), default=1 << 62)
     near_gone = min((abs(largest[d]) for d in gone if shape[d] > 1 and largest[d]), default=1 << 62)
     columns = near_kept < near_gone
-    plan["columns"] = columns
+    near = not columns and len(parts_of[1][0]) == 1 and all(st == [1] for st in parts_of[1][1])
+    plan["columns"], plan["near"] = columns, near
     most = max(8, device_code.THREADS // max(results, 1)) if columns else device_code.THREADS
-    lanes = 1
-    while lanes * 2 <= most and lanes < each:
+    lanes, pack = 1, 16 // max(item for _, _, item in key) if near else 1
+    while lanes * 2 <= most and lanes * pack < each:
         lanes *= 2
     across = -(-results // (device_code.THREADS // lanes))
-    parts = max(1, min(_BUSY // max(across, 1), -(-each // (lanes * 16)), _MOST_PARTS))
+    parts = max(1, min(_BUSY // max(across, 1), -(-each // (lanes * max(16, 4 * pack)))))
     if len(_plans) > 4096:
         _plans.clear()
     found = _plans[key, dims] = (plan, lanes, (across, parts), results, each)

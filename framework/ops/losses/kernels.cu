@@ -14,6 +14,15 @@ __device__ __forceinline__ Row row_of(i64 row, const i64* target, const T* weigh
   return r;
 }
 
+// f(c, Width<N>()) for N classes from c on, whose scores lie side by side: 16 bytes at a time where each row's do so
+template <class F> __device__ __forceinline__ void each_class(i64 classes, i64 inner, i64 lead, F f) {
+  if (inner == 1) each_pack<T>(classes, lead, threadIdx.x, blockDim.x, f);
+  else
+#pragma unroll 1
+    for (i64 c = threadIdx.x; c < classes; c += blockDim.x) f(c, Width<1>());
+}
+__device__ __forceinline__ W weight_of(const T* weight, i64 c) { return weight ? up(weight[c]) : W(1); }
+
 // loss, and the largest score and the sum of exponentials of each row, for backward
 extern "C" __global__ void cross_entropy(T* loss, T* tops, T* totals, const T* x, const i64* target, const T* weight,
                                          i64 classes, i64 inner, i64 rows, i64 ignore, double smoothing, i64 reduction,
@@ -22,19 +31,30 @@ extern "C" __global__ void cross_entropy(T* loss, T* tops, T* totals, const T* x
   for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
     Row r = row_of(row, target, weight, classes, inner, ignore, flag, where);
     const T* scores = x + r.at;
+    const i64 lead = lead_of<T>(classes, scores);
     W top = -infinity<W>();
-    for (i64 c = threadIdx.x; c < classes; c += blockDim.x) top = maximum(top, W(up(scores[c * inner])));
+    each_class(classes, inner, lead, [&](i64 c, auto width) {
+      constexpr int N = decltype(width)::is;
+      const Pack<T, N> some = pack_at<T, N>(scores + c * inner);
+#pragma unroll
+      for (int k = 0; k < N; ++k) top = maximum(top, W(up(some.at[k])));
+    });
     top = block_total<Max>(top);
     W sum = 0, weights = 0, weighted = 0;
-    for (i64 c = threadIdx.x; c < classes; c += blockDim.x) {
-      W shifted = up(scores[c * inner]) - top;
-      sum += exp(shifted);
-      if (smoothing != 0) {
-        W w = weight ? up(weight[c]) : W(1);
-        weights += w;
-        weighted += shifted * w;
+    each_class(classes, inner, lead, [&](i64 c, auto width) {
+      constexpr int N = decltype(width)::is;
+      const Pack<T, N> some = pack_at<T, N>(scores + c * inner);
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        const W shifted = up(some.at[k]) - top;
+        sum += exp(shifted);
+        if (smoothing != 0) {
+          const W w = weight_of(weight, c + k);
+          weights += w;
+          weighted += shifted * w;
+        }
       }
-    }
+    });
     sum = block_total<Sum>(sum);
     if (smoothing != 0) { weights = block_total<Sum>(weights); weighted = block_total<Sum>(weighted); }
     if (threadIdx.x == 0) {
@@ -87,21 +107,26 @@ extern "C" __global__ void cross_entropy_grad(T* out, const T* g, const T* x, co
     W scale = r.counts ? W(up(g[each ? row : 0])) : W(0), even = W(smoothing / double(classes)), weights = 0;
     if (shares && r.counts) scale /= shares[0];
     if (smoothing != 0) {
-      for (i64 c = threadIdx.x; c < classes; c += blockDim.x) weights += weight ? up(weight[c]) : W(1);
+      for (i64 c = threadIdx.x; c < classes; c += blockDim.x) weights += weight_of(weight, c);
       weights = block_total<Sum>(weights);
     }
     W own = r.share * W(1 - smoothing), top = up(tops[row]);
     W factor = scale * (own + even * weights) / up(totals[row]);
-    for (i64 c = threadIdx.x; c < classes; c += blockDim.x) {
-      i64 at = r.at + c * inner;
-      W got = 0;
-      if (r.counts) {
-        got = exp(up(x[at]) - top) * factor;
-        if (smoothing != 0) got -= (weight ? up(weight[c]) : W(1)) * scale * even;
-        if (c == r.target) got -= scale * own;
+    each_class(classes, inner, lead_of<T>(classes, out + r.at, x + r.at), [&](i64 c, auto width) {
+      constexpr int N = decltype(width)::is;
+      Pack<T, N> some = pack_at<T, N>(x + r.at + c * inner);
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        W got = 0;
+        if (r.counts) {
+          got = exp(up(some.at[k]) - top) * factor;
+          if (smoothing != 0) got -= weight_of(weight, c + k) * scale * even;
+          if (c + k == r.target) got -= scale * own;
+        }
+        some.at[k] = Of<T>::down(got);
       }
-      out[at] = Of<T>::down(got);
-    }
+      put_pack<T, N>(out + r.at + c * inner, some);
+    });
   }
 }
 

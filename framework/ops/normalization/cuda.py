@@ -115,7 +115,7 @@ def takes_narrow(
 
 def _launch(plan: Any) -> tuple[tuple[int], tuple[int]]:
     rows, n = int(plan["rows"][0]), int(plan["n"][0])
-    return (min(rows, 1 << 30),), (min(1024, max(32, 1 << (n // 4).bit_length())),)
+    return (min(rows, 1 << 30),), (min(512, max(32, 1 << (n // 4).bit_length())),)
 
 
 def _for_cudnn(elements: list[Any], weights: list[Any], dims: tuple[int, ...]) -> bool:

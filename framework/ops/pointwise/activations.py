@@ -4,9 +4,12 @@ PyTorch gives most of them an ``inplace`` argument; it writes the result into th
 """
 
 import math
+from functools import cache
 from typing import Any
 
-from ...errors import ShapeError
+import numpy as np
+
+from ...errors import RangeError, ShapeError
 from ...tensor import Tensor
 from ..convert.cast import clone
 from ..language.elementwise import Elementwise, elementwise
@@ -357,16 +360,32 @@ _threshold = _record("threshold", "where(x <= threshold, value, x)",
 
 @public("nn.functional", op=_threshold)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """``input`` where ``input > threshold``, else ``value``.
+    """``input`` where ``input > threshold``, else ``value``, which the dtype must hold.
 
     >>> fw.nn.functional.threshold(fw.tensor([0.1, 2.0]), 1.0, -5.0)
     tensor([-5.,  2.])
     """
-    if tensor_arg(input, "threshold", "input")._array.dtype.kind in "iu":
-        value = int(value)
-        if type(threshold) is float and math.isfinite(threshold):
-            threshold = math.floor(threshold)  # of whole numbers the same are above
+    dtype = tensor_arg(input, "threshold", "input")._array.dtype
+    if dtype.kind in "iu":
+        threshold = number_arg(threshold, "threshold", "threshold")
+        threshold, value = _whole_threshold(dtype, threshold, number_arg(value, "threshold", "value"))
     return _apply(_threshold, input, inplace, threshold=threshold, value=value)
+
+
+@cache
+def _limits(dtype: np.dtype) -> tuple[int, int]:
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+
+def _whole_threshold(dtype: np.dtype, threshold: float, value: float) -> tuple[int, int]:
+    """The limit and what stands below it as numbers of an integer dtype, the same on every device."""
+    (least, most), value = _limits(dtype), int(value)
+    if not least <= value <= most:
+        raise RangeError(f"threshold: the number {value} is out of bounds for {dtype}; choose a wider dtype, "
+                         "e.g. framework.int64")
+    if not threshold >= least:  # no element is below, nor beside a nan
+        return least, least
+    return (most if threshold >= most else math.floor(threshold)), value
 
 
 _gated = Elementwise("glu", "x y", "x * sigmoid(y)", result="float", complex=True, vjp={

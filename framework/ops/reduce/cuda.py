@@ -1,5 +1,5 @@
-"""What runs along dimensions, on GPUs: folds, softmax (``kernels.cu``), running sums (``scan.cu``), rows in
-order (``order.cu``). The rest is NotImplemented.
+"""What runs along dimensions, on GPUs: folds, softmax (``kernels.cu``), running sums (``scan.cu``,
+``scan_floats.cu``), rows in order (``order.cu``). The rest is NotImplemented.
 """
 
 import math
@@ -15,7 +15,9 @@ from ..shape.broadcast import sum_to
 from .along import kept_shape
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"))
-_SCAN = device_code.source(Path(__file__).with_name("scan.cu"), dtypes="fdeEbBil")
+_SCANS = str(Path(__file__).with_name("scan.cuh"))
+_SCAN = device_code.source(Path(__file__).with_name("scan.cu"), _SCANS, dtypes="fdeEbBhil")
+_SCAN_FLOATS = device_code.source(Path(__file__).with_name("scan_floats.cu"), _SCANS)
 _ORDER = device_code.source(Path(__file__).with_name("order.cu"), dtypes="fdeE?bBil")
 _COUNTS = device_code.source(Path(__file__).with_name("counts.cu"))
 _RANGE = device_flags.site("histc: the range must be finite, the elements reach {real}", ValueError)
@@ -155,19 +157,21 @@ def log_softmax_grad(g: Any, y: Any, *, dim: int) -> Any:
 # -- running sums, order -----------------------------------------------------------------------------
 
 
-def running(name: str, places: bool = False) -> Any:
-    """The device function of a record that runs along ``dim``; places: it gives those of extremes, too."""
+def running(name: str, places: bool = False, floats: bool = False) -> Any:
+    """The device function of a record that runs along ``dim``; places: it gives those of extremes, too;
+    floats: whole numbers have no kernel."""
+    source = _SCAN_FLOATS if floats else _SCAN
 
     def scan(x: Any, *, dim: int, reverse: bool = False) -> Any:
         char = device_code.char_of(x)
-        if char in ("", "?") or not x.ndim or not x.size:
+        if char not in source.dtypes or not char or not x.ndim or not x.size:
             return NotImplemented
         module = cuda.cupy()
         x, n, inner = module.ascontiguousarray(x), x.shape[dim], math.prod(x.shape[dim + 1 :])
         out, rows = module.empty(x.shape, x.dtype), x.size // n
         found = module.empty(x.shape, np.int64) if places else None
         threads = _SCAN_THREADS if inner == 1 else device_code.THREADS
-        _SCAN.kernel(name, char)(
+        source.kernel(name, char)(
             (min(rows, 1 << 30) if inner == 1 else device_code.blocks(rows),),
             (threads,),
             (out, found, x, n, inner, rows, int(reverse)),
@@ -184,7 +188,7 @@ def running_grad(name: str, g: Any, x: Any, out: Any, dim: int) -> Any:
         return NotImplemented
     module, n, inner = cuda.cupy(), x.shape[dim], math.prod(x.shape[dim + 1 :])
     found, rows = module.empty(x.shape, x.dtype), x.size // n
-    _SCAN.kernel(f"{name}_grad", char)(
+    _SCAN_FLOATS.kernel(f"{name}_grad", char)(
         (min(rows, 1 << 30) if inner == 1 else device_code.blocks(rows),),
         (_SCAN_THREADS if inner == 1 else device_code.THREADS,),
         (found, *map(module.ascontiguousarray, (g, x, out)), n, inner, rows))

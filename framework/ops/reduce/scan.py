@@ -231,7 +231,7 @@ def _logcumsumexp_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
 
 _NEAR = 40.0
 logcumsumexp_op = Op("logcumsumexp", "x", native="logcumsumexp", kernel=_logcumsumexp_kernel,
-                     batch=along("dim"), device=cuda.running("logcumsumexp"), rules_round=False,
+                     batch=along("dim"), device=cuda.running("logcumsumexp", floats=True), rules_round=False,
                      infer=lambda x, *, dim: x, vjp={"x": _logcumsumexp_vjp})
 
 

@@ -110,8 +110,12 @@ row("threshold",
            lambda x: np.where(x > 0.1, x, -2.0)),
     Sample("integers", lambda M, x: M.nn.functional.threshold(x, 3, 7), (integers(6),),
            lambda x: np.where(x > 3, x, 7), grad=False),
+    Sample("a fraction of integers", lambda M, x: M.nn.functional.threshold(x, 2.5, 7), (integers(6),),
+           lambda x: np.where(x > 2.5, x, 7), grad=False),
     namespace="nn.functional",
-    errors=[("not a tensor", lambda M: M.nn.functional.threshold(1.0, 0.1, 0.0), TypeError, "threshold")])
+    errors=[("not a tensor", lambda M: M.nn.functional.threshold(1.0, 0.1, 0.0), TypeError, "threshold"),
+            ("beyond the dtype", lambda M: M.nn.functional.threshold(M.ones(2, dtype=M.uint8), 3, -2),
+             (ValueError, OverflowError), "-2 is out of bounds for uint8")])
 
 
 def _prelu(x: Any, w: Any) -> Any:

@@ -1,0 +1,110 @@
+"""Kernels that read and write 16 bytes at a time: the CPU's numbers wherever the operands begin and end."""
+
+import numpy as np
+import pytest
+from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
+from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
+
+import framework as fw
+import framework.optim
+from framework import nn
+
+F = nn.functional
+CLOSE = {"float32": 2e-5, "float64": 1e-11, "bfloat16": 5e-2, "float16": 5e-3}
+LENGTHS = (1, 3, 4, 8, 15, 16, 33, 64, 257)
+
+
+def normed(x, n, wide):
+    """Norms of rows of n with weights for each element, of x's dtype or wider."""
+    kind = fw.float32 if wide and x.dtype in (fw.bfloat16, fw.float16) else x.dtype
+    weight, bias = (fw.linspace(a, 1.5, n).to(x.device, kind).requires_grad_() for a in (0.5, -1.0))
+    return [F.layer_norm(x, (n,), weight, bias), F.rms_norm(x, (n,), weight), F.layer_norm(x, (n,))]
+
+
+def channels(x, n):
+    """Norms of images with n positions, with weights for each channel; groups, batches, given averages."""
+    images = x.reshape(-1, 2, n)
+    weight, bias = (fw.tensor([a, 2.0], dtype=x.dtype, device=x.device).requires_grad_() for a in (0.5, -1.0))
+    mean, var = (fw.tensor([a, 1.5], dtype=x.dtype, device=x.device) for a in (0.1, 1.0))
+    return [F.group_norm(images, 1, weight, bias), F.group_norm(images, 2, weight, bias),
+            F.batch_norm(images, None, None, weight, bias, training=True),
+            F.batch_norm(images, mean, var, weight, bias)]
+
+
+def scored(x, n):
+    """Cross entropies of n classes."""
+    target = fw.arange(x.shape[0], device=x.device) % n
+    weight = fw.linspace(0.5, 1.5, n).to(x.device, x.dtype)
+    return [F.cross_entropy(x, target),
+            F.cross_entropy(x, target, weight, label_smoothing=0.25, reduction="none")]
+
+
+def lost(x, n):
+    """Means of losses, sums over rows and over all."""
+    other = x.detach() * 0.5
+    return [F.mse_loss(x, other), F.smooth_l1_loss(x, other, reduction="sum"), x.sum(1), x.amax(1), x.mean(),
+            (x.square() * other).sum()]
+
+
+CASES = {
+    "softmax": lambda x, n: [F.softmax(x, 1), F.log_softmax(x, 1), F.softmax(x, 0)],
+    "norms": lambda x, n: [*normed(x, n, False), *normed(x, n, True)],
+    "channels": channels,
+    "losses": lost,
+    "entropies": scored,
+}
+
+KERNELS = {  # that cases run
+    "softmax": {"softmax", "softmax_grad"},
+    "norms": {"norm_rows", "norm_grad", "fold"},
+    "channels": {"norm_rows", "norm_grad", "norm_fixed"},
+    "losses": {"fold"},
+    "entropies": {"cross_entropy", "cross_entropy_grad"},
+}
+
+
+def results(case, values, device, dtype, shifted):
+    """What a case gives for rows that begin where 16 bytes do, or one element further; and x's gradient."""
+    room = fw.empty(values.size + 1, dtype=dtype, device=device)
+    x = room[1:] if shifted else room[:-1]
+    x = x.reshape(values.shape)
+    x.copy_(fw.tensor(values).to(device, dtype))
+    x.requires_grad_()
+    found = CASES[case](x, values.shape[1])
+    fw.manual_seed(3)
+    sum(((y * fw.randn(y.shape, device="cpu").to(y.device, y.dtype)).sum().float() for y in found),
+        fw.zeros((), device=device)).backward()
+    return [*found, x.grad]
+
+
+@pytest.mark.parametrize("dtype", CLOSE)
+@pytest.mark.parametrize("case", CASES)
+def test_rows_wherever_they_begin(case, dtype, raw, cupy):  # noqa: F811
+    pytest.importorskip("ml_dtypes")
+    from cupy import counts
+
+    rng, kind, close = np.random.default_rng(0), getattr(fw, dtype), CLOSE[dtype]
+    for n in LENGTHS:
+        values = rng.standard_normal((4, n))
+        for shifted, guarded in ((False, False), (False, True), (True, False)):
+            raw.settings.update(guarded=guarded, backward=guarded)
+            counts.clear()
+            got, want = (results(case, values, device, kind, shifted) for device in ("cuda", "cpu"))
+            assert KERNELS[case] <= set(counts.launches)
+            for a, b in zip(got, want, strict=True):
+                a, b = (y.detach().cpu().double().numpy() for y in (a, b))
+                np.testing.assert_allclose(a, b, close, close * (1 + np.abs(b).max()))
+
+
+@pytest.mark.parametrize("dtype", CLOSE)
+def test_coins_wherever_elements_begin(dtype, raw, cupy):  # noqa: F811
+    """Dropout's numbers are the CPU's to the bit."""
+    pytest.importorskip("ml_dtypes")
+    for n in (1, 15, 16, 17, 64, 333):
+        for start in (0, 1, 8):
+            x = fw.arange(1, n + start + 1).to(getattr(fw, dtype))
+            found = []
+            for there in (x, x.to("cuda")):
+                fw.manual_seed(5)
+                found.append(F.dropout(there[start:], 0.3).cpu())
+            assert fw.equal(*found)
