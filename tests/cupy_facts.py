@@ -6,6 +6,7 @@
 import importlib
 import inspect
 import json
+import os
 import re
 import sys
 
@@ -67,6 +68,31 @@ def said(name):
     return {"takes": parameters(value), "callable": callable(value)}
 
 
+def options():
+    """What CuPy has a kernel compiled with, besides the architecture and what it is given."""
+    os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
+    from cupy.cuda import compiler
+
+    class Program:  # in place of NVRTC's, which need not be here
+        def __init__(self, *_, **__):
+            pass
+
+        def compile(self, options, log_stream=None):
+            raise Seen(options)
+
+    class Seen(Exception):
+        pass
+
+    compiler._NVRTCProgram, compiler._get_nvrtc_version = Program, lambda: (13, 0)
+    compiler._preprocess = lambda *_, **__: ""
+    compiler._get_arch_for_options_for_nvrtc = lambda arch=None: (f"-arch=sm_{arch}", "cubin")
+    try:
+        compiler._compile_module_with_cache("", ("given",), arch="90")
+    except Seen as seen:
+        return [o for o in seen.args[0] if o not in ("given", "-arch=sm_90")]
+    raise AssertionError("CuPy did not compile")
+
+
 if __name__ == "__main__":
     import ml_dtypes  # which makes CuPy know bfloat16
 
@@ -74,7 +100,7 @@ if __name__ == "__main__":
     out = {}
     for one in json.load(sys.stdin):
         try:
-            out[one] = said(one)
+            out[one] = said(one) if one != "options" else {"value": options()}
         except LookupError:
             out[one] = None
         except ImportError as error:  # of a library of CUDA's that is not installed here

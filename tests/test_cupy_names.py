@@ -15,6 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from cupy_facts import COMPILES_WITH
 from test_cuda import STANDIN, cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
 
 import framework as fw
@@ -163,6 +164,10 @@ def _stands(cupy):  # noqa: F811
 OWN = {  # of the stand-in, for itself: streams' clocks, dtypes that strict.py asks
     "cupy.cuda.Stream": {"work", "clock"}, "cupy.cuda.Event": set(), "cupy.ufunc": {"types"},
 }
+
+
+def test_kernels_are_compiled_as_the_test_of_nvrtc_does(real):
+    assert real.say(["options"])["options"]["value"] == list(COMPILES_WITH)
 
 
 def test_the_stand_in_takes_what_the_real_one_takes(real, cupy):  # noqa: F811
