@@ -108,3 +108,56 @@ def test_coins_wherever_elements_begin(dtype, raw, cupy):  # noqa: F811
                 fw.manual_seed(5)
                 found.append(F.dropout(there[start:], 0.3).cpu())
             assert fw.equal(*found)
+
+
+BIG = {"eps": 1e-3}  # that float16 holds: there the CPU rounds at each operation, the kernels once
+OPTIMIZERS = {
+    "SGD": [{"lr": 0.1}, {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}],
+    "Adam": [BIG, {"amsgrad": True, "weight_decay": 0.1, **BIG}],
+    "AdamW": [BIG],
+    "RMSprop": [BIG, {"momentum": 0.9, **BIG}, {"centered": True, **BIG}],
+    "Adagrad": [BIG],
+    "Adadelta": [BIG],
+    "Adamax": [BIG],
+    "NAdam": [BIG],
+    "RAdam": [BIG],
+    "Rprop": [{}],
+    "ASGD": [{"t0": 1}],
+    "Lion": [{}],
+}
+
+
+def stepped(make, device, dtype, shifted):
+    """Parameters after steps, by an optimizer that averages, clips and unscales what it is given."""
+    rng, parameters = np.random.default_rng(0), []
+    for n in (1, 13, 64, 4100):
+        room = fw.empty(n + 1, dtype=dtype, device=device)
+        p = room[1:] if shifted else room[:-1]
+        p.copy_(fw.tensor(rng.standard_normal(n)).to(device, dtype))
+        parameters.append(p.requires_grad_())
+    optimizer = make(parameters)
+    for _ in range(3):
+        for p in parameters:
+            p.grad = fw.tensor(rng.standard_normal(p.numel())).to(device, dtype)
+        nn.utils.clip_grad_norm_(parameters, 20.0)
+        nn.utils.clip_grad_value_(parameters, 1.5)
+        optimizer.step()
+    with fw.no_grad():
+        fw._foreach_lerp_(parameters, [p.grad for p in parameters], 0.25)
+        fw._foreach_copy_([p.grad for p in parameters], parameters)
+    return [*parameters, *[p.grad for p in parameters]]
+
+
+@pytest.mark.parametrize("dtype", CLOSE)
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_steps_wherever_parameters_begin(name, dtype, raw, cupy):  # noqa: F811
+    pytest.importorskip("ml_dtypes")
+    for options in OPTIMIZERS[name]:
+        def make(parameters, options=options):
+            return getattr(framework.optim, name)(parameters, **options)
+        want = stepped(make, "cpu", getattr(fw, dtype), False)
+        for shifted in (False, True):
+            got = stepped(make, "cuda", getattr(fw, dtype), shifted)
+            for a, b in zip(got, want, strict=True):
+                a, b = (x.detach().cpu().double().numpy() for x in (a, b))
+                np.testing.assert_allclose(a, b, 4 * CLOSE[dtype], 4 * CLOSE[dtype])

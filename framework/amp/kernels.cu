@@ -2,14 +2,13 @@
 
 extern "C" __global__ void unscale_all(const i64* table, i64 tensors, i64 width, const float* state, float* found) {
   Span span = span_of(table, tensors, width);
-  T* xs = TENSOR(0);
+  T* const at[] = {TENSOR(0)};
   W inverse = W(float(1.0 / double(state[0])));
   bool bad = false;
-  EACH(i) {
-    W x = up(xs[i]);
-    bad = bad || !isfinite(x);
-    xs[i] = Of<T>::down(x * inverse);
-  }
+  each_of<1, 1>(span, at, [&](W (&x)[1]) {
+    bad = bad || !isfinite(x[0]);
+    x[0] *= inverse;
+  });
   if (bad) *found = 1;  // whoever comes, all write the same
 }
 

@@ -21,13 +21,14 @@ extern "C" __global__ void norm_of_all(void* total, const i64* table, i64 tensor
                                        i64 first, i64 all, double exponent, i64 kind) {
   __shared__ int last;
   Span span = span_of(table, tensors, width);
-  const T* xs = TENSOR(0);
+  T* const at[] = {TENSOR(0)};
+  const T* xs = at[0];
   bool greatest = exponent > 1e300;
   W sum = 0;
   if (exponent == 2) {
-    EACH(i) { W x = up(xs[i]); sum += x * x; }
+    each_of<1, 0>(span, at, [&](W (&x)[1]) { sum += x[0] * x[0]; });
   } else if (greatest) {
-    EACH(i) sum = maximum(W(fabs(W(up(xs[i])))), sum);
+    each_of<1, 0>(span, at, [&](W (&x)[1]) { sum = maximum(W(fabs(x[0])), sum); });
   } else {
     EACH(i) { W x = fabs(W(up(xs[i]))); sum += exponent == 1 ? x : W(pow(x, W(exponent))); }
   }
@@ -50,32 +51,30 @@ extern "C" __global__ void norm_of_all(void* total, const i64* table, i64 tensor
 
 extern "C" __global__ void scale_all(const i64* table, i64 tensors, i64 width, const void* total, i64 kind, double most) {
   Span span = span_of(table, tensors, width);
-  T* xs = TENSOR(0);
-  W factor = minimum(W(W(most) / (W(number_at(total, kind)) + W(1e-6))), W(1));
-  EACH(i) xs[i] = Of<T>::down(up(xs[i]) * factor);
+  T* const at[] = {TENSOR(0)};
+  const W factor = minimum(W(W(most) / (W(number_at(total, kind)) + W(1e-6))), W(1));
+  each_of<1, 1>(span, at, [&](W (&x)[1]) { x[0] *= factor; });
 }
 
 extern "C" __global__ void clip_all(const i64* table, i64 tensors, i64 width, double low, double high) {
   Span span = span_of(table, tensors, width);
-  T* xs = TENSOR(0);
-  EACH(i) {
-    W x = up(xs[i]);
-    xs[i] = Of<T>::down(x < W(low) ? W(low) : x > W(high) ? W(high) : x);
-  }
+  T* const at[] = {TENSOR(0)};
+  each_of<1, 1>(span, at, [&](W (&x)[1]) { x[0] = x[0] < W(low) ? W(low) : x[0] > W(high) ? W(high) : x[0]; });
 }
 
 extern "C" __global__ void lerp_all(const i64* table, i64 tensors, i64 width, double weight) {
   Span span = span_of(table, tensors, width);
-  T *xs = TENSOR(0), *ys = TENSOR(1);
-  W share = weight;
-  EACH(i) {
-    W x = up(xs[i]), y = up(ys[i]);
-    xs[i] = Of<T>::down(x + share * (y - x));
-  }
+  T* const at[] = {TENSOR(0), TENSOR(1)};
+  const W share = weight;
+  each_of<2, 1>(span, at, [&](W (&x)[2]) { x[0] += share * (x[1] - x[0]); });
 }
 
 extern "C" __global__ void copy_all(const i64* table, i64 tensors, i64 width) {  // T is of the size of the elements
   Span span = span_of(table, tensors, width);
-  T *xs = TENSOR(0), *ys = TENSOR(1);
-  EACH(i) xs[i] = ys[i];
+  const i64 n = span.to - span.from;
+  T *xs = TENSOR(0) + span.from, *ys = TENSOR(1) + span.from;
+  each_pack<T>(n, lead_of<T>(n, xs, ys), threadIdx.x, blockDim.x, [&](i64 i, auto width) {
+    constexpr int N = decltype(width)::is;
+    put_pack<T, N>(xs + i, pack_at<T, N>(ys + i));
+  });
 }
