@@ -486,6 +486,23 @@ def test_out_of_memory_says_who_has_it_and_leaves_all_as_it_was(limited):
     assert float(weight.grad.sum()) == 2 * 256 * 256
 
 
+def test_a_part_of_a_device_is_all_that_a_process_gets(cupy):
+    if "standin" not in cupy.__version__:
+        pytest.skip("a real device may hold other things")
+    gc.collect()
+    fw.cuda.empty_cache()
+    total = fw.cuda.mem_get_info()[1]
+    fw.cuda.set_per_process_memory_fraction((fw.cuda.memory_allocated() + (1 << 20)) / total)
+    try:
+        x = fw.ones(1 << 17, device="cuda")
+        with pytest.raises(fw.cuda.OutOfMemoryError, match="1.0 MiB were asked for"):
+            fw.ones(1 << 18, device="cuda")
+        assert x.sum().item() == 1 << 17
+    finally:
+        fw.cuda.set_per_process_memory_fraction(0.0)
+    assert fw.ones(1 << 18, device="cuda").is_cuda
+
+
 def test_more_than_a_device_has_is_refused_by_the_device(cupy):
     """Not by the host, which may have more, or less; and the device goes on."""
     gc.collect()

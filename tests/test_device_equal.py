@@ -52,6 +52,59 @@ def test_memory_that_is_out_while_a_sparse_tensor_lives(limited):  # noqa: F811
     assert gradient.is_cuda
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop"])
+def test_a_step_whose_memory_is_out_changes_nothing_and_may_be_made_again(raw, limited, name):  # noqa: F811
+    """In forward, backward and step: parameters are as before, and so is memory; then training goes on."""
+
+    def tight(room):
+        gc.collect()
+        fw.cuda.empty_cache()
+        limited.set_limit(size=limited.used_bytes() + room)
+
+    def run(device, limit):
+        fw.manual_seed(0)
+        net = fw.nn.Sequential(fw.nn.Linear(96, 96), fw.nn.Tanh(), fw.nn.Linear(96, 96)).to(device)
+        given = {"momentum": 0.9} if name == "SGD" else {}
+        optimizer = getattr(fw.optim, name)(net.parameters(), lr=0.1, **given)
+        x = fw.linspace(-1.0, 1.0, 64 * 96).reshape(64, 96).to(device)
+        before = [p.detach().cpu() for p in net.parameters()]
+
+        def survives(call):
+            if not limit:
+                return 0
+            tight(4096)
+            used = fw.cuda.memory_allocated()
+            with pytest.raises(fw.cuda.OutOfMemoryError, match="were asked for"):
+                call()
+            limited.set_limit(size=0)
+            assert all(fw.equal(a, p.detach().cpu()) for a, p in zip(before, net.parameters()))
+            return used
+
+        def forgotten(used):
+            gc.collect()
+            assert not limit or fw.cuda.memory_allocated() == used
+
+        forgotten(survives(lambda: net(x)))
+        held = fw.cuda.memory_allocated() if limit else 0
+        loss = net(x).square().sum()
+        survives(loss.backward)
+        del loss
+        optimizer.zero_grad()
+        forgotten(held)
+        net(x).square().sum().backward()
+        forgotten(survives(optimizer.step))
+        optimizer.step()
+        optimizer.zero_grad()
+        net(x).square().sum().backward()
+        optimizer.step()
+        return [p.detach().cpu().numpy() for p in net.parameters()]
+
+    there = run("cpu", False)
+    run("cuda", False)  # counters and tables are made once
+    for got, want in zip(run("cuda", True), there, strict=True):
+        np.testing.assert_allclose(got, want, 1e-4, 1e-4)
+
+
 def test_the_largest_tensors_are_told_to_programs_that_never_named_cuda(cupy):  # noqa: F811
     if "standin" not in cupy.__version__:
         pytest.skip("the limits of a real device are another's")

@@ -170,6 +170,41 @@ def test_streams_of_other_libraries(races):
             fw.cuda.ExternalStream(wrong)
 
 
+def test_memory_that_is_shared_keeps_the_order_of_streams(races):
+    """By DLPack the consumer names its stream, and the producer lets that wait for its own, not the host."""
+    from cupy import counts
+
+    side, asked = fw.cuda.Stream(), []
+    x = fw.ones(4, device="cuda") * 2
+
+    class Another:
+        def __dlpack__(self, **wanted):
+            asked.append(wanted["stream"])
+            return x.__dlpack__(**wanted)
+
+        def __dlpack_device__(self):
+            return x.__dlpack_device__()
+
+    with fw.cuda.stream(side):
+        fw.ones(4, device="cuda")
+    counts.clear()
+    for stream in (-1, side.cuda_stream):
+        x.__dlpack__(stream=stream)
+        seen = races.current.stream.clock[0] <= y_clock(races, side).get(0, 0)
+        assert seen is (stream != -1)
+    x = x + 1
+    with fw.cuda.stream(side):
+        z = fw.from_dlpack(Another())
+        fw.utils.dlpack.to_dlpack(z)
+    fw.from_dlpack(Another())
+    assert asked == [side.cuda_stream, 1] and not counts.waits
+
+
+def y_clock(races, side):
+    """How far a stream is certain to come after others."""
+    return next(s.clock for s in races._all if s.ptr == side.cuda_stream)
+
+
 def test_a_stream_brings_its_device_with_it(races):
     """CuPy refuses to make a stream of another device than the current one the current one."""
     there = fw.cuda.Stream("cuda:1")

@@ -415,6 +415,7 @@ class ndarray:
         return array, (self._a,)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
+        _streams.hand_over(kwargs.get("stream"))
         return _told(self._a.__dlpack__(max_version=kwargs.get("max_version")), 2, self._device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -677,7 +678,8 @@ def from_dlpack(x: Any, device: Any = None, copy: Any = None) -> ndarray:
     """The same memory, if it is a device's."""
     if x.__dlpack_device__()[0] != 2:
         raise RuntimeError("CPU array cannot be directly imported to CuPy")
-    capsule = _told(x.__dlpack__(max_version=(1, 0)), 1, 0)
+    here = _streams.current.stream.ptr or 1  # DLPack calls the default stream 1
+    capsule = _told(x.__dlpack__(stream=here, max_version=(1, 0)), 1, 0)
     return _new(_np.from_dlpack(_Capsule(capsule)), x.__dlpack_device__()[1])
 
 

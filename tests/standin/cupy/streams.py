@@ -128,6 +128,16 @@ class Stream:
         return self._captured
 
 
+
+def hand_over(to: int | None) -> None:
+    """What a consumer's stream does next comes after what is here, as DLPack has it; -1: it sees to that."""
+    ptr = 0 if to in (None, 0, 1) else to
+    if to != -1 and ptr != current.stream.ptr:
+        for stream in list(_all):
+            if stream.ptr == ptr:
+                stream.wait_event(current.stream.record())
+
+
 class _Current(threading.local):
     stream: Stream
 
