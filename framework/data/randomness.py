@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.random import mtrand
@@ -70,7 +70,7 @@ def _can_start() -> bool:
         key = starter.start(1, place)
         if key != mix(1 + place):
             return False
-        words, state = twister_words(key), numpy.get_state()
+        words, state = twister_words(key), cast(Any, numpy.get_state())
         if python.getstate() != (3, (*words[0].tolist(), 624), None) \
                 or not np.array_equal(state[1], words[1]) or tuple(state[2:]) != (624, 0, 0.0):
             return False

@@ -314,7 +314,7 @@ class Freed:
             if not self.nodes:
                 self.make()
             return self.nodes[number]
-        later = _new_later(Later)
+        later: Any = _new_later(Later)
         later.hooks = None
         later.seq = self.base - (number + 1) / (len(self.template) + 2)
         later.notes = {"later": self}

@@ -87,7 +87,7 @@ def masked_early(steps: list[Step], outputs: list[str], shapes: dict) -> list[St
             continue
         before, name = steps[spread[g]], "m" + g
         given, places = before.operands
-        top = largest.get((image, places.name))
+        top = largest.get((image, places.name), "")
         if top not in shapes:
             continue
         shapes[name] = shapes[top]

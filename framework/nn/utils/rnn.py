@@ -260,7 +260,7 @@ def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding
     longest = max(lengths)
     padding = full((longest, *sizes), padding_value, dtype=rows[0].dtype, device=rows[0].device)
     rests = {length: padding[length:] for length in set(lengths)}
-    parts = []  # one join, of the tensors and of pieces of one padding
+    parts: list[Any] = []  # one join, of the tensors and of pieces of one padding
     for x, length in zip(rows, lengths, strict=True):
         parts += (x, rests[length]) if padding_side == "right" else (rests[length], x)
     padded = cat(parts).view(len(rows), longest, *sizes)
