@@ -9,10 +9,13 @@ from framework.errors import ShapeError
 from framework.ops.index.nonzero import isin_op
 from framework.ops.index.repeat import repeat_op
 from framework.ops.index.scatter_reduce import index_reduce_op
+from framework.ops.linalg.lu import factor_op
 from framework.ops.linalg.made_matrices import powers_op
 from framework.ops.linalg.products import cross_op, kron_op
 from framework.ops.random.draws import _dirichlet_slope, slope_of_gamma
 from framework.ops.reduce.histograms import bincount_op, histc_op, histogram_op, histogramdd_op
+from framework.ops.reduce.quantiles import quantile_op
+from framework.ops.reduce.sums import others
 from framework.ops.reduce.unique import runs_op
 from framework.ops.shape.diagonals import trace_op
 
@@ -247,3 +250,119 @@ def test_joins_of_lists():
     for sections in (1, 2, 3, 7, 8, [2], [1, 4], [0, 9], [5, 2]):
         found = fw.tensor_split(fw.arange(7), sections)
         assert [p.tolist() for p in found] == [p.tolist() for p in np.array_split(np.arange(7), sections)]
+
+
+@pytest.mark.parametrize("how", ["linear", "lower", "higher", "nearest", "midpoint"])
+@pytest.mark.parametrize("ignore", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_quantiles(how, ignore, dtype):
+    x = np.random.default_rng(8).standard_normal((6, 9)).astype(dtype)
+    x[0, 3] = x[1] = np.nan
+    x[2, :2] = np.inf, -np.inf
+    q = np.array([0, 0.1, 0.5, 0.77, 1], dtype)
+    with np.errstate(invalid="ignore"):
+        for a in (x, x[:, :1], x[3:, ::2]):
+            want = quantile_op.plain(a, q, how=how, ignore=ignore)
+            same(MODULE.quantile(a, q, how=how, ignore=ignore), want, 1e-6)
+            f = fw.nanquantile if ignore else fw.quantile
+            recorded = f(fw.tensor(a).requires_grad_(), fw.tensor(q), 1, interpolation=how)
+            plain = f(fw.tensor(a), fw.tensor(q), 1, interpolation=how)
+            np.testing.assert_allclose(plain.numpy(), recorded.detach().numpy(), 1e-6)
+    rows = fw.tensor(x[3:]).T  # along a dimension that is not the last
+    assert fw.quantile(rows, 0.5, 0, keepdim=True).shape == (1, 3)
+    assert fw.quantile(rows, 0.5).shape == () and fw.quantile(rows, 0.5, keepdim=True).shape == (1, 1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 9, 100])
+def test_products_of_all_others(n):
+    for dtype in DTYPES:
+        x = (1 + 0.1 * np.random.default_rng(n).standard_normal((3, n))).astype(dtype)
+        x[1, 0] = 0
+        x[2, [0, -1]] = 0
+        for a in layouts(x):
+            same(MODULE.prod_others(a), others.plain(x), 1e-5 if dtype is np.float32 else 1e-12)
+
+
+def test_whole_quotients():
+    for dtype in (np.int64, np.int32):
+        least = np.iinfo(dtype).min
+        x = np.array([[7, -7, 7, -7, 0, least]], dtype).repeat(2, 0)
+        y = np.array([[2, 2, -2, -2, 3, -1]], dtype).repeat(2, 0)
+        want = np.array([[3, -3, -3, 3, 0, least]], dtype).repeat(2, 0)
+        same(MODULE.trunc_divide(x, y), want)
+        same(MODULE.trunc_divide(np.asfortranarray(x), y), want)
+        want = np.array([[3, -3, 3, -3, 0, least // 2]], dtype).repeat(2, 0)
+        same(MODULE.trunc_divide(x, np.array(2, dtype)), want)
+    assert fw.div(fw.tensor([7, -7]), 2, rounding_mode="trunc").tolist() == [3, -3]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_factors_and_triangles_of_few_rows(n):
+    rng = np.random.default_rng(n)
+    for dtype, most in ((np.float32, 2e-4), (np.float64, 1e-11)):
+        A = rng.standard_normal((7, n, n)).astype(dtype)
+        A[0] = 0
+        A[1, 0] = 0
+        for pivot in (True, False):
+            same(MODULE.lu_factor(A, pivot=pivot), factor_op.plain(A, pivot=pivot), most * 50)
+        T, B = A[2:] + 3 * np.eye(n, dtype=dtype), rng.standard_normal((5, n, 3)).astype(dtype)
+        for upper in (True, False):
+            for unit in (True, False):
+                X = MODULE.solve_triangular(T, B, upper=upper, unit=unit)
+                triangle = np.triu(T) if upper else np.tril(T)
+                if unit:
+                    triangle += np.eye(n, dtype=dtype) * (1 - np.diagonal(T, axis1=1, axis2=2)[:, None])
+                np.testing.assert_allclose(triangle @ X, B, most, most * 20)
+
+
+def test_pieces_in_memory_of_their_own():
+    x = fw.arange(24).reshape(4, 6)
+    for base in (x, x.T, x[:, ::2], x.double()):
+        for dim in (0, 1, -1):
+            for size in (1, 2, 4, 9):
+                found, want = fw.split_copy(base, size, dim), fw.split(base, size, dim)
+                assert [p.tolist() for p in found] == [p.tolist() for p in want]
+            found, want = fw.unbind_copy(base, dim), fw.unbind(base, dim)
+            assert [p.tolist() for p in found] == [p.tolist() for p in want]
+            found[0].zero_()
+    assert x.reshape(-1).tolist() == list(range(24))
+    y = fw.ones(4, requires_grad=True)
+    fw.split_copy(y, 2)[0].sum().backward()
+    assert y.grad.tolist() == [1, 1, 0, 0]
+    with pytest.raises(ShapeError):
+        fw.split_copy(x, 0)
+
+
+TYPES = [fw.bool, fw.uint8, fw.int8, fw.int16, fw.int32, fw.int64, fw.float32, fw.float64]
+
+
+@pytest.mark.parametrize("first", TYPES, ids=str)
+def test_several_dtypes_are_promoted_as_by_the_long_way(first):
+    """Pairs of dtypes are known once they were met."""
+    numbers = fw.tensor([1, 0, 3]).to(first)
+    for second in TYPES:
+        other = fw.tensor([1, 2, 3]).to(second)
+        for f in (fw.add, fw.mul, fw.maximum, fw.eq, fw.gt, fw.div, fw.atan2, fw.floor_divide, fw.ldexp):
+            wanted = f(numbers, other) if first is second else f(
+                *[t.to(fw.promote_types(first, second)) for t in (numbers, other)])
+            found = f(numbers, other)
+            assert found.dtype is wanted.dtype and found.tolist() == wanted.tolist()
+    for number in (2, 2.5):
+        found = numbers + number
+        wanted = fw.result_type(numbers, number)
+        assert found.dtype is wanted
+        assert found.tolist() == [n + number for n in numbers.to(wanted).tolist()]
+
+
+def test_differences_and_slopes_that_are_not_recorded():
+    for n in (3, 4, 7):
+        x = fw.tensor(np.random.default_rng(n).standard_normal((n, n + 1)))
+        for order in (1, 2):
+            for space in (1, 0.5, [2.0, 3]):
+                spaces = space if isinstance(space, list) else [space]
+                want = np.gradient(x.numpy(), *spaces, edge_order=order)
+                for a, b in zip(fw.gradient(x, spacing=space, edge_order=order), want, strict=True):
+                    np.testing.assert_allclose(a.numpy(), b, 1e-12)
+        for dim in (0, 1):
+            assert fw.diff(x, dim=dim).tolist() == np.diff(x.numpy(), axis=dim).tolist()
+    assert fw.diff(fw.ones(1)).shape == (0,) and fw.diff(fw.ones(0)).shape == (0,)

@@ -10,7 +10,7 @@ from .image.grid_sample import sample_steps
 from .image.pad import pad as pad_tensor
 from .index.embedding import embedding as rows_of
 from .normalization.channels import batch_norm as batch_norm_of
-from .normalization.channels import batch_norm_parts, group_norm_parts
+from .normalization.channels import batch_norm_parts, group_norm_parts, lies_in_rows
 from .normalization.channels import group_norm as group_norm_of
 from .normalization.channels import instance_norm as instance_norm_of
 from .normalization.moments import layer_norm as layer_norm_of
@@ -194,10 +194,8 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     >>> fw.native_batch_norm(fw.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 0.0)[1:]
     (tensor([2.]), tensor([1.]))
     """
-    made = None if not training else batch_norm_parts(
-        input, running_mean, running_var, weight, bias, momentum, eps)
-    if made is not None:
-        y, mean, var = made
+    if training and have_kernels(input, weight, bias) and lies_in_rows(input):
+        y, mean, var = batch_norm_parts(input, running_mean, running_var, weight, bias, momentum, eps)
         return y, *norm_statistics.run(mean, var, shape=(input._array.shape[1],), eps=eps)
     if training:
         others = tuple(d for d in range(real_arg(input, "native_batch_norm").ndim) if d != 1)

@@ -69,7 +69,29 @@ template <class T> void pull(bool squares, const T* row, const T* others, const 
 
 }  // namespace
 
+namespace {
+
+// Few rows, fewer than make half of a vector: each pair by itself.
+template <class T> void few_distances(const PairsShape& s, bool squares, const T* x, const T* y, T* out) {
+    parallel(s.batch * s.m, grain(s, s.n), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+            const T *row = x + r * s.k, *other = y + r / s.m * s.n * s.k;
+            for (int64_t j = 0; j < s.n; ++j, other += s.k) {
+                T sum = 0;
+                for (int64_t l = 0; l < s.k; ++l) {
+                    const T d = row[l] - other[l];
+                    sum += squares ? d * d : std::fabs(d);
+                }
+                out[r * s.n + j] = squares ? std::sqrt(sum) : sum;
+            }
+        }
+    });
+}
+
+}  // namespace
+
 template <class T> void distances(const PairsShape& s, bool squares, const T* x, const T* y, T* out) {
+    if (2 * s.n < lanes<T> && s.k <= 8) return few_distances(s, squares, x, y, out);
     Borrowed turned(s.batch * s.n * s.k, sizeof(T));
     T* columns = static_cast<T*>(turned.start);
     parallel(s.batch * s.k, grain(s, 1), [&](int64_t begin, int64_t end) {

@@ -16,6 +16,12 @@ uint64_t draw_word(uint64_t* words);
 template <class T> void draw_uniform(uint64_t* words, T* out, int64_t n);
 template <class T> void draw_normal(uint64_t* words, T* out, int64_t n);
 
+// The same in [low, high), of that mean and deviation, and 1 where one is below each chance, else 0.
+template <class T> void draw_between(uint64_t* words, T* out, int64_t n, double low, double high);
+template <class T> void draw_spread(uint64_t* words, T* out, int64_t n, double mean, double deviation);
+template <class T> void draw_coins(uint64_t* words, const T* chances, T* out, int64_t n);
+template <class T> void draw_coins(uint64_t* words, T chance, T* out, int64_t n);
+
 // Uniform in [low, low + range); `takes_range` says whether so many of them are drawn here: not where many would have to be
 // drawn again.
 bool takes_range(int64_t low, uint64_t range, double n);

@@ -2,6 +2,7 @@
 // the other, and the state that it would be in after them.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
 #include "base/pool.h"
 #include "random/draws.h"
@@ -199,10 +200,38 @@ void draw_integers(uint64_t* words, int64_t* out, int64_t n, int64_t low, uint64
     draw(words, [&](PhiloxState& s) { fill_integers(s, bounded, out, n); });
 }
 
-template void draw_uniform(uint64_t*, float*, int64_t);
-template void draw_uniform(uint64_t*, double*, int64_t);
-template void draw_normal(uint64_t*, float*, int64_t);
-template void draw_normal(uint64_t*, double*, int64_t);
+template <class T> void draw_between(uint64_t* words, T* out, int64_t n, double low, double high) {
+    draw_uniform(words, out, n);
+    if (low == 0 && high == 1) return;
+    const T span = T(high - low), from = T(low), last = std::nextafter(T(high), T(low));  // which rounding may pass
+    for (int64_t i = 0; i < n; ++i) out[i] = std::min(out[i] * span + from, last);
+}
+
+template <class T> void draw_spread(uint64_t* words, T* out, int64_t n, double mean, double deviation) {
+    draw_normal(words, out, n);
+    if (mean == 0 && deviation == 1) return;
+    for (int64_t i = 0; i < n; ++i) out[i] = out[i] * T(deviation) + T(mean);
+}
+
+template <class T> void draw_coins(uint64_t* words, const T* chances, T* out, int64_t n) {
+    draw_uniform(words, out, n);
+    for (int64_t i = 0; i < n; ++i) out[i] = out[i] < chances[i] ? T(1) : T(0);
+}
+
+template <class T> void draw_coins(uint64_t* words, T chance, T* out, int64_t n) {
+    draw_uniform(words, out, n);
+    for (int64_t i = 0; i < n; ++i) out[i] = out[i] < chance ? T(1) : T(0);
+}
+
+#define FW_DRAWS(T)                                                     \
+    template void draw_uniform(uint64_t*, T*, int64_t);                 \
+    template void draw_normal(uint64_t*, T*, int64_t);                  \
+    template void draw_between(uint64_t*, T*, int64_t, double, double); \
+    template void draw_spread(uint64_t*, T*, int64_t, double, double);  \
+    template void draw_coins(uint64_t*, const T*, T*, int64_t);         \
+    template void draw_coins(uint64_t*, T, T*, int64_t);
+FW_DRAWS(float)
+FW_DRAWS(double)
 
 }  // namespace random
 }  // namespace fw

@@ -2,8 +2,31 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
+
+#include "base/simd.h"
 
 namespace fw {
+
+constexpr int64_t TABLES = 4;
+
+template <class T> bool ends_of(const T* x, int64_t n, T& least, T& most) {
+    Vec<T> low = splat(x[0]), high = low, sum{};
+    int64_t i = 0;
+    for (; i + lanes<T> <= n; i += lanes<T>) {
+        const Vec<T> v = load(x + i);
+        low = select<T>(v < low, v, low), high = select<T>(v > high, v, high);
+        sum += select<T>(v == v, Vec<T>{}, v);
+    }
+    least = low[0], most = high[0];
+    bool good = true;
+    for (int k = 0; k < lanes<T>; ++k) {
+        least = std::min(least, T(low[k])), most = std::max(most, T(high[k]));
+        good &= sum[k] == 0;
+    }
+    for (; i < n; ++i) good &= x[i] == x[i], least = std::min(least, x[i]), most = std::max(most, x[i]);
+    return good && x[0] == x[0];
+}
 
 template <class T> Edges<T>::Edges(const T* at, int64_t bins) : at(at), bins(bins), scale(0) {
     const T width = (at[bins] - at[0]) / T(bins);
@@ -16,14 +39,45 @@ template <class T> Edges<T>::Edges(const T* at, int64_t bins) : at(at), bins(bin
 template <class T> int64_t Edges<T>::place(T x) const {
     if (!(x >= at[0] && x <= at[bins])) return -1;
     if (scale == 0) return std::max<int64_t>(0, std::min(bins, int64_t(std::upper_bound(at, at + bins + 1, x) - at)) - 1);
-    int64_t i = std::min(bins - 1, int64_t((x - at[0]) * scale));
-    while (i > 0 && x < at[i]) --i;
-    while (i < bins - 1 && x >= at[i + 1]) ++i;
-    return i;
+    int64_t i = std::min(bins - 1, int64_t((x - at[0]) * scale));  // one too many or too few at most
+    i -= int64_t(i > 0) & int64_t(x < at[i]);
+    return i + (int64_t(i < bins - 1) & int64_t(x >= at[i + 1]));
 }
+
+namespace {
+
+// Of one dimension without weights: numbers of one bin do not wait for each other.
+template <class T> void fill_one(const T* x, int64_t n, const Edges<T>& edges, double* sums) {
+    constexpr int64_t PIECE = 512;
+    const int64_t width = edges.bins + 1;
+    std::vector<int64_t> counts(size_t(TABLES * width), 0);
+    int64_t places[PIECE];
+    const T *at = edges.at, first = at[0], end = at[edges.bins], scale = edges.scale;
+    const int64_t last = edges.bins - 1;
+    for (int64_t start = 0; start < n; start += PIECE) {
+        const int64_t count = std::min(PIECE, n - start);
+        for (int64_t i = 0; i < count && scale == 0; ++i) places[i] = edges.place(x[start + i]);
+        for (int64_t i = 0; i < count && scale != 0; ++i) {
+            const T v = x[start + i];
+            const bool inside = v >= first && v <= end;
+            int64_t p = std::min(last, int64_t(((inside ? v : first) - first) * scale));
+            p -= int64_t(v < at[p]) & int64_t(p > 0);
+            p += int64_t(v >= at[p + 1]) & int64_t(p < last);
+            places[i] = inside ? p : -1;
+        }
+        for (int64_t i = 0; i < count; ++i) ++counts[size_t(i % TABLES * width + places[i] + 1)];
+    }
+    for (int64_t k = 0; k < TABLES; ++k)
+        for (int64_t bin = 0; bin < edges.bins; ++bin) sums[bin] += double(counts[size_t(k * width + bin + 1)]);
+}
+
+}  // namespace
 
 template <class T>
 void fill_bins(const T* x, int64_t n, int64_t dims, const Edges<T>* edges, const T* weight, double* sums) {
+    if (dims == 1 && !weight) {
+        return fill_one(x, n, edges[0], sums);
+    }
     for (int64_t row = 0; row < n; ++row, x += dims) {
         int64_t cell = 0;
         for (int64_t d = 0; d < dims && cell >= 0; ++d) {
@@ -62,6 +116,7 @@ bool count_numbers(const int64_t* x, int64_t n, int64_t size, int64_t* counts) {
 
 #define FW_BINS(T)                                                                              \
     template struct Edges<T>;                                                                   \
+    template bool ends_of(const T*, int64_t, T&, T&);                                           \
     template void fill_bins(const T*, int64_t, int64_t, const Edges<T>*, const T*, double*);    \
     template void fill_parts(const T*, int64_t, int64_t, double, double, int64_t*);
 FW_BINS(float)

@@ -15,6 +15,8 @@ template <class T> struct Edges {
     int64_t place(T x) const;  // the bin of x; -1 outside, and of nan
 };
 
+// The least and the largest of n > 0 numbers, and whether none of them is nan.
+template <class T> bool ends_of(const T* x, int64_t n, T& least, T& most);
 // sums[cell] += weight (1 without any) for each of n rows of `dims` numbers that is in a cell of the grid.
 template <class T>
 void fill_bins(const T* x, int64_t n, int64_t dims, const Edges<T>* edges, const T* weight, double* sums);

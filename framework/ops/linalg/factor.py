@@ -49,9 +49,10 @@ def checked(text: str) -> Callable:
 
 def matrix(x: Any, op: str, square: bool = True, name: str = "A", half: bool = False) -> Tensor:
     """``x`` if it is a matrix that ``op`` can take; ``half``: also of float16."""
-    shape = tensor_arg(x, op, name)._array.shape
-    if len(shape) >= 2 and (not square or shape[-1] == shape[-2]) and x._array.dtype.char in "fdFD":
-        return x
+    if type(tensor_arg(x, op, name)) is Tensor and x._array.dtype.char in "fdFD":
+        shape = x._array.shape
+        if len(shape) >= 2 and (not square or shape[-1] == shape[-2]):
+            return x
     floating(x, op, name)
     if x.dtype is float16 and not half:
         raise DTypeError(f"{op}: argument '{name}' is float16, for which there is no linear algebra; "

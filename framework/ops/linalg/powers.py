@@ -3,14 +3,18 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from ...backends import about_to_read
 from ...errors import ShapeError
+from ...quiet import quiet
 from ...tensor import Tensor
 from ..record import autocast
 from ..record.args import tensor_arg
 from ..record.batched import leading
 from ..record.op import Op
 from ..record.public import public
+from ..shape.broadcast import take_size
 from ..shape.slices import put_slice, slice_op
 from ..shape.view import take_shape
 from . import cuda_exp
@@ -28,11 +32,16 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     """
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"matrix_power: n must be an int, got {type(n).__name__}")
-    shape = tensor_arg(input, "matrix_power", "input")._array.shape
+    tensor_arg(input, "matrix_power", "input")
+    shape = input._array.shape if type(input) is Tensor else input.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise ShapeError(f"matrix_power: wanted square matrices (*, k, k), got shape {list(input.shape)}")
     if n < 0:
         input, n = inv(input), -n
+    if n == 0 and type(input) is Tensor and input._node is None and type(input._array) is np.ndarray \
+            and quiet.run is not None and input._array.dtype.char in "fd":
+        one = eye(input, shape[-1])
+        return one if len(shape) == 2 else take_size(one, shape).clone()  # type: ignore[attr-defined]
     if n == 0:
         return input * 0 + eye(input, input.shape[-1]).to(input.dtype)  # type: ignore[attr-defined,operator]
     result, times = None, matmul if autocast.used else matmul_op.run

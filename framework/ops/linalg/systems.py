@@ -11,6 +11,7 @@ from ...tensor import Tensor
 from ..record.args import tensor_arg
 from ..record.op import Meta
 from ..record.public import public
+from ..reduce.vector_norm import norm_op
 from ..shape.broadcast import take_size
 from ..shape.view import take_order, take_shape
 from .decompositions import svdvals
@@ -122,10 +123,13 @@ def _reduced(A: Any, rcond: float | None) -> Any:
     Q, R = qr_op.run(A, mode="reduced")
     known = R.detach()
     try:
-        inverse = triangular_op.run(known, eye(known, n).expand(known.shape), upper=True, unit=False)
+        one = eye(known, n)
+        one = one if known._array.ndim == 2 else take_size(one, known._array.shape)
+        inverse = triangular_op.run(known, one, upper=True, unit=False)
     except LinAlgError:  # a 0 on the diagonal
         return None
-    size: Any = [np.sqrt((abs(x._array) ** 2).sum((-2, -1))) for x in (known, inverse)]
+    dims = (known._array.ndim - 2, known._array.ndim - 1)
+    size: Any = [norm_op(x._array, ord=2.0, dims=dims, keepdim=False) for x in (known, inverse)]
     rtol = max(m, n) * float(np.finfo(A._array.dtype).eps) if rcond is None else rcond
     return (Q, R) if (size[0] * size[1] * rtol < 1).all() else None
 

@@ -172,6 +172,8 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
             [ 1.0000]])
     """
     op = "batch_norm"
+    if training and lies_in_rows(input):
+        return batch_norm_parts(input, running_mean, running_var, weight, bias, momentum, eps)[0]
     if real_arg(input, op).ndim == 1 and not input.shape[0]:
         return clone_op.run(input)
     shape = _channel_args(op, input, 2, running_mean=running_mean, running_var=running_var,
@@ -194,22 +196,39 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     return _followed(made, running_mean, running_var, momentum, n, op)
 
 
+def lies_in_rows(x: Any) -> bool:
+    """Whether it has elements, which are the host's and lie as the shape says."""
+    a = x._array if type(x) is Tensor else None
+    return type(a) is np.ndarray and a.size > 0 and a.flags.c_contiguous
+
+
 def batch_norm_parts(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
-                     weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float) -> tuple | None:
-    """(y, mean, var) of ``batch_norm`` in training; None where that goes another way."""
-    op = "batch_norm"
-    if not have_kernels(input, weight, bias, running_mean, running_var) or input._array.ndim < 2 \
-            or format_of(input._array).ndim:
-        return None
-    shape = _channel_args(op, input, 2, running_mean=running_mean, running_var=running_var,
-                          weight=weight, bias=bias)
-    dims = (0, *range(2, len(shape)))
-    n = count_of(input._array.shape, dims)
-    if n < 2:
-        return None
-    made = in_one_dtype(batch_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
-    _followed(made, running_mean, running_var, momentum, n, op)
+                     weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float) -> tuple:
+    """(y, mean, var) of ``batch_norm`` in training, of an input that lies in rows."""
+    made = _normed(input, weight, bias, eps)
+    if running_mean is not None or running_var is not None:
+        shape = input._array.shape
+        check_shapes("batch_norm", shape[1:2], "one number per channel", running_mean=running_mean,
+                     running_var=running_var)
+        _followed(made, running_mean, running_var, momentum, input._array.size // shape[1], "batch_norm")
     return made
+
+
+@planned
+def _normed(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> list[Step]:
+    """``batch_norm_parts`` without running statistics."""
+    op = "batch_norm"
+    per = _channel_args(op, input, 2, weight=weight, bias=bias)
+    dims = (0, *range(2, input.ndim))
+    _many_values(count_of(input.shape, dims), input.shape, op, "channel")
+    settings = {"dims": dims, "per": per, "eps": eps}
+    if have_kernels(input, weight, bias):
+        return [(batch_norm_op.run, 3, settings)]
+    return [(_batch_normed, 3, settings)]
+
+
+def _batch_normed(x: Tensor, weight: Tensor | None, bias: Tensor | None, **settings: Any) -> tuple:
+    return in_one_dtype(batch_norm_op, x, weight, bias, **settings)
 
 
 @public("nn.functional")

@@ -218,6 +218,8 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
 
 def _pair(op: str, **tensors: Any) -> None:
     (first, x), (second, y) = tensors.items()
+    if type(x) is Tensor is type(y) and x._array.dtype is y._array.dtype and x._array.dtype.char in "fd":
+        return
     tensor_arg(x, op, first), tensor_arg(y, op, second)
     if x.dtype is not y.dtype or x.dtype not in (float32, float64):
         raise DTypeError(f"{op}: '{first}' and '{second}' must both be float32 or both float64, got "

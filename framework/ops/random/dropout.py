@@ -16,7 +16,7 @@ from ...autograd.mode import state
 from ...errors import ShapeError
 from ...philox import coins
 from ...tensor import Tensor, wrap
-from ..pointwise.arithmetic import add, mul
+from ..pointwise.arithmetic import mul, plus_product
 from ..record.args import floating, number_arg, tensor_arg
 from ..record.op import Op
 from ..record.public import public
@@ -78,7 +78,7 @@ def _alpha_drop(x: Tensor, p: float, training: bool, inplace: bool, shape: tuple
     scale, shift = (wrap(v.astype(dtype, copy=False)) for v in (scale, shift))
 
     def affine(x: Tensor) -> Tensor:
-        return add(mul(x, scale), shift)
+        return plus_product.run(shift, x, scale, value=1)
     return (in_place_form(affine, "alpha_dropout", None) if inplace else affine)(x)
 
 

@@ -46,7 +46,10 @@ def planned(prepare: Callable[..., Sequence[Step]]) -> Callable:
 
 def writes_graphs() -> bool:
     """Whether somebody who looks on writes a graph of operations that others know."""
-    return any(one.wholes for one in quiet.stack)
+    for one in quiet.stack:  # noqa: SIM110 - a generator would take longer than the answer
+        if one.wholes:
+            return True
+    return False
 
 
 def have_kernels(*tensors: Any) -> bool:
@@ -55,7 +58,17 @@ def have_kernels(*tensors: Any) -> bool:
     graph of the call, and nothing is differentiated forward."""
     if _native.module is None or type(state.enabled) is not bool or writes_graphs():
         return False
-    arrays = [getattr(t, "_array", None) for t in tensors if t is not None]
-    if any(type(a) is not np.ndarray for a in arrays):
-        return False
-    return {a.dtype.char for a in arrays if a.dtype.kind not in "iub"} in ({"f"}, {"d"})  # type: ignore
+    found = None
+    for t in tensors:
+        if t is None:
+            continue
+        a = getattr(t, "_array", None)
+        if type(a) is not np.ndarray:
+            return False
+        if a.dtype.kind in "iub":
+            continue
+        char = a.dtype.char
+        if char not in "fd" or found is not None and char != found:
+            return False
+        found = char
+    return found is not None

@@ -6,6 +6,7 @@ from ... import dtypes
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
+from ..index.index import flattened
 from ..pointwise.arithmetic import maximum, minimum, over
 from ..record import return_types
 from ..record.args import many_dims, one_dim, real_arg
@@ -226,5 +227,5 @@ def _arg(op: Op, x: Any, dim: int | None, keepdim: bool, name: str) -> Tensor:
         return op.run(x, dim=at, keepdim=keepdim)[1]
     if not array.size:
         need_elements(x, tuple(range(ndim)), name)
-    indices = op.run(x if ndim == 1 else take_shape(x, (array.size,)), dim=0, keepdim=False)[1]
+    indices = op.run(flattened(x), dim=0, keepdim=False)[1]
     return take_shape(indices, (1,) * x.ndim) if keepdim else indices

@@ -11,6 +11,7 @@ from ...backends import array_module
 from ...dtypes import INEXACT
 from ...tensor import Tensor
 from ..convert.cast import cast
+from ..index.index import flattened
 from ..language.elementwise import Elementwise
 from ..language.expression import array_function
 from ..language.program import folding, native_kernel
@@ -238,7 +239,8 @@ def _others_vjp(g: Any, x: Any, out: Any) -> Any:
 
 
 others = Op("prod_others", "x",
-            batch=leading, kernel=_others_kernel, infer=lambda x: x, vjp={"x": _others_vjp})
+            batch=leading, kernel=_others_kernel, native="prod_others", infer=lambda x: x,
+            vjp={"x": _others_vjp})
 prod_op = Op("prod", "x", onnx="reduced('ReduceProd', x, -1, False)",
              native="prod", kernel=_prod_kernel, infer=lambda x: Meta(x.shape[:-1], x.dtype),
              batch=leading,
@@ -257,8 +259,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     """
     input = as_summed(input, dtype, "prod")
     if dim is None:
-        own = input._array
-        return prod_op.run(input if own.ndim == 1 else take_shape(input, (own.size,)))
+        return prod_op.run(flattened(input))
     at = one_dim(dim, input.ndim, "prod")
     if not input.ndim:
         return prod_op.run(take_shape(input, (1,)))

@@ -204,6 +204,7 @@ def trace(input: Tensor) -> Tensor:
     return diagonal(input).sum()  # type: ignore[attr-defined]
 
 
+_MAKERS = {name: Maker(name, ("row", "col", "offset")) for name in ("tril_indices", "triu_indices")}
 _SMALL = 1024  # elements of a matrix whose triangles are remembered
 
 
@@ -232,7 +233,7 @@ def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, 
     places = places.copy() if dtype is int64 else places.astype(dtype.numpy)
     target = as_device(device)
     backend_for(target)
-    return made(Maker(name, ("row", "col", "offset")), move(places, target), row, col, offset)
+    return made(_MAKERS[name], move(places, target), row, col, offset)
 
 
 @public()

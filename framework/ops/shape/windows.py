@@ -74,6 +74,11 @@ def _fold_kernel(xp: Any, x: Any, *, shape: tuple[int, ...], dim: int, step: int
             if not _copied_over(x, part):
                 part[...] = x
             return out
+    if xp is np and count < size:
+        for k in range(count):
+            part = out[(*before, slice(k * step, k * step + size))]
+            part += np.moveaxis(x[(*before, k)], -1, dim)
+        return out
     for k in range(x.shape[-1]):
         out[(*before, slice(k, k + (count - 1) * step + 1, step))] += x[..., k]
     return out

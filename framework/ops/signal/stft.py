@@ -6,18 +6,15 @@ D. Griffin and J. Lim, "Signal estimation from modified short-time Fourier trans
 import math
 from typing import Any
 
-import numpy as np
-
 from ...backends import device_flags
 from ...dtypes import FLOAT
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
-from ..convert.cast import from_array
 from ..image.pad import pad
-from ..index.index import index_add
 from ..pointwise.complex_numbers import view_as_real
 from ..record.args import floating, number_arg, tensor_arg
 from ..record.public import public
+from ..shape.windows import fold_windows
 from .fft import fft, ifft, irfft, rfft
 
 
@@ -141,7 +138,5 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
 
 def _overlapped(frames: Any, hop: int) -> Any:
     """The sum of frames ``hop`` apart: (*, t, n) -> (*, n + hop * (t - 1))."""
-    t, n = frames.shape[-2:]
-    places = np.add.outer(np.arange(t) * hop, np.arange(n)).reshape(-1)
-    empty = frames.new_zeros((*frames.shape[:-2], n + hop * (t - 1)))
-    return index_add(empty, -1, from_array(places, frames), frames.reshape(*frames.shape[:-2], t * n))
+    *lead, t, n = frames.shape
+    return fold_windows.run(frames, shape=(*lead, n + hop * (t - 1)), dim=len(lead), step=hop)

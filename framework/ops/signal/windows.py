@@ -1,6 +1,7 @@
 """Windows for short-time transforms, made in float64 and rounded once."""
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,11 @@ from ..record.public import public
 from ..special.bessel import _scaled_i
 
 
+@cache
+def _maker(name: str) -> Maker:
+    return Maker(name, ("window_length",))
+
+
 def _window(name: str, formula: Any, length: int, periodic: bool, dtype: Any, device: Any,
             requires_grad: bool) -> Tensor:
     """``formula(n, m)`` at n = 0 .. length - 1, where m is the last n of a symmetric window."""
@@ -32,7 +38,8 @@ def _window(name: str, formula: Any, length: int, periodic: bool, dtype: Any, de
     n, last = np.arange(float(count)), count if periodic else count - 1
     values = formula(n, float(last)) if count > 1 else np.ones(count)
     array = move(values.astype(kind.numpy), as_device(device))
-    return made(Maker(name, ("window_length",)), array, count).requires_grad_(requires_grad)
+    result = made(_maker(name), array, count)
+    return result.requires_grad_(requires_grad) if requires_grad else result
 
 
 @public(out=True)

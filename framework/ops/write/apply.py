@@ -14,17 +14,21 @@ from .inplace import copy_
 
 
 def _mapped(x: Tensor, function: Callable, *others: Tensor, name: str) -> Tensor:
-    if x._node is not None or any(o._node is not None for o in others):
+    if x._node is not None or others and others[0]._node is not None:
         raise AutogradError(f"{name}: a Python function of the elements is not recorded; use x.detach()")
     for other in others:
-        if broadcast_shape((x.shape, other.shape), name) != x.shape:
+        if x._array.shape != other._array.shape and broadcast_shape((x.shape, other.shape), name) != x.shape:
             raise ShapeError(f"{name}: other of shape {list(other.shape)} does not broadcast to "
                              f"{list(x.shape)}")
-    arrays = [to(t, "cpu")._array for t in (x, *others)]
+    arrays = [t._array if type(t._array) is np.ndarray else to(t, "cpu")._array for t in (x, *others)]
     if others and arrays[0].shape != arrays[1].shape:
-        arrays[1] = np.full(arrays[0].shape, arrays[1], arrays[1].dtype)
-    flat = list(map(function, *[a.reshape(-1).tolist() for a in arrays]))
-    return copy_(x, wrap(np.array(flat, x._array.dtype).reshape(x.shape)))
+        spread = np.empty(arrays[0].shape, arrays[1].dtype)
+        spread[...] = arrays[1]
+        arrays[1] = spread
+    rows, dtype = [a.reshape(-1).tolist() for a in arrays], x._array.dtype
+    found = map(function, *rows)
+    flat = np.fromiter(found, dtype, len(rows[0])) if dtype.char in "fdl" else np.array(list(found), dtype)
+    return copy_(x, wrap(flat.reshape(arrays[0].shape)))
 
 
 @public("", method=True)

@@ -495,6 +495,13 @@ def _kept_whole(name: str, form: Callable) -> Callable:
     return short
 
 
+def _some_recorded(values: Any) -> bool:
+    for x in values:  # noqa: SIM110 - a generator would take twice as long
+        if isinstance(x, Tensor) and x._node is not None:
+            return True
+    return False
+
+
 def inplace(function: Callable, name: str, op: Op | None, call: Callable | None = None) -> Callable:
     """The in-place form ``name_`` of a public function whose first argument is the tensor; see ``public``."""
     method = f"{name}_"
@@ -523,8 +530,8 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
         source = x
         if quiet.run is None:
             settled((x,))
-        if state.enabled and not keeps_nothing and (x._node is not None or any(
-                isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values()))):
+        if state.enabled and not keeps_nothing and (
+                x._node is not None or _some_recorded(args) or kwargs and _some_recorded(kwargs.values())):
             guard(x, method)
             source = wrap(preserved_op(x._array), node=x._node)  # what backward keeps must survive the write
             args = tuple([source if a is x else a for a in args])

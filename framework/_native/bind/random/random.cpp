@@ -84,15 +84,12 @@ nb::object philox_picks(Array given, Array weights, int64_t k, bool again) {
 
 // 1 with these probabilities, else 0.
 template <class T> nb::object tossed(State& state, const Array& chances, const T* p) {
-    for (int64_t i = 0; i < chances.size(); ++i)
-        if (!(p[i] >= 0 && p[i] <= 1)) return not_implemented();
+    if (!random::within(p, chances.size(), 0.0, 1.0, false)) return not_implemented();
     NewArray out = like(chances);
     nb::object result = give(out);
     {
         Release release(out.size() * int64_t(sizeof(T)));
-        T* to = out.data<T>();
-        random::draw_uniform<T>(state.words, to, out.size());
-        for (int64_t i = 0; i < out.size(); ++i) to[i] = to[i] < p[i] ? T(1) : T(0);
+        random::draw_coins(state.words, p, out.data<T>(), out.size());
     }
     state.store();
     return result;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/pool.h"
 #include "bind/array.h"
 
 namespace fw {
@@ -55,19 +56,51 @@ nb::object histogramdd(Array x, nb::handle weight, nb::args given) {
     return x.is<float>() ? in_grid<float>(x, x.shape(0), weight, edges) : in_grid<double>(x, x.shape(0), weight, edges);
 }
 
+// The product of all other elements of each row: chains from both ends that meet, and then go on over each other's.
+template <class T> void other_products(const T* x, int64_t rows, int64_t n, T* out) {
+    parallel(rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(n, 1)), [=](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+            const T* from = x + row * n;
+            T *to = out + row * n, left = 1, right = 1;
+            const int64_t half = n / 2;
+            for (int64_t i = 0, j = n - 1; i < half; ++i, --j) {
+                to[i] = left, left *= from[i];
+                to[j] = right, right *= from[j];
+            }
+            if (n % 2) to[half] = left * right, left *= from[half];
+            const T middle = n % 2 ? from[half] : T(1);
+            T back = right * middle;
+            for (int64_t i = n - half, j = half - 1; i < n; ++i, --j) {
+                to[i] *= left, left *= from[i];
+                to[j] *= back, back *= from[j];
+            }
+        }
+    });
+}
+
+nb::object prod_others(Array x) {
+    if (!x.is_float() || !x.ndim() || !x.size()) return not_implemented();
+    const int64_t n = x.shape(x.ndim() - 1);
+    NewArray out = like(x);
+    nb::object result = give(out);
+    const InRows rows(x);
+    Release release(x.size() * 16);
+    if (x.is<float>()) other_products(rows.data<float>(), x.size() / n, n, out.data<float>());
+    else other_products(rows.data<double>(), x.size() / n, n, out.data<double>());
+    return result;
+}
+
 // (the least, the largest) of numbers, none of them nan; None where that is not so, or not known.
-template <class T> nb::object ends_of(const T* x, int64_t n) {
-    T least = x[0], most = x[0];
-    bool good = true;
-    for (int64_t i = 0; i < n; ++i) good &= x[i] == x[i], least = std::min(least, x[i]), most = std::max(most, x[i]);
-    if (!good) return nb::none();
+template <class T> nb::object ends_in(const T* x, int64_t n) {
+    T least, most;
+    if (!ends_of(x, n, least, most)) return nb::none();
     return nb::make_tuple(double(least), double(most));
 }
 
 nb::object ends(Array x) {
     if (!x.is_float() || !x.size()) return nb::none();
     const InRows rows(x);
-    return x.is<float>() ? ends_of(rows.data<float>(), x.size()) : ends_of(rows.data<double>(), x.size());
+    return x.is<float>() ? ends_in(rows.data<float>(), x.size()) : ends_in(rows.data<double>(), x.size());
 }
 
 template <class T> nb::object in_parts(const Array& x, int64_t bins, double low, double high) {
@@ -109,6 +142,7 @@ FW_BIND(m) {
     m.def("histogram", &histogram, nb::arg("x"), nb::arg("weight").none(), nb::arg("edges"));
     m.def("histogramdd", &histogramdd, nb::arg("x"), nb::arg("weight").none(), nb::arg("edges"));
     m.def("ends", &ends);
+    m.def("prod_others", &prod_others, nb::arg("x"));
     m.def("histc", &histc, nb::arg("x"), nb::kw_only(), nb::arg("bins"), nb::arg("low"), nb::arg("high"));
     m.def("bincount", &bincount, nb::arg("x"), nb::arg("weights").none(), nb::kw_only(), nb::arg("size"));
 }

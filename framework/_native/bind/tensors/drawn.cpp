@@ -50,10 +50,7 @@ nb::object into_uniform(Array words, nb::handle x, double low, double high, nb::
     if (!(-BEYOND < low && low <= high && high < BEYOND)) return not_implemented();
     return of_floats(words, x, name, [=](uint64_t* state, auto* out, int64_t n) {
         using T = std::remove_pointer_t<decltype(out)>;
-        random::draw_uniform<T>(state, out, n);
-        if (low == 0 && high == 1) return;
-        const T span = T(high - low), from = T(low), last = std::nextafter(T(high), T(low));  // which rounding may pass
-        for (int64_t i = 0; i < n; ++i) out[i] = std::min(out[i] * span + from, last);
+        random::draw_between<T>(state, out, n, low, high);
     });
 }
 
@@ -61,9 +58,7 @@ nb::object into_normal(Array words, nb::handle x, double mean, double deviation,
     if (!(std::fabs(mean) < BEYOND && deviation >= 0 && deviation < BEYOND)) return not_implemented();
     return of_floats(words, x, name, [=](uint64_t* state, auto* out, int64_t n) {
         using T = std::remove_pointer_t<decltype(out)>;
-        random::draw_normal<T>(state, out, n);
-        if (mean == 0 && deviation == 1) return;
-        for (int64_t i = 0; i < n; ++i) out[i] = out[i] * T(deviation) + T(mean);
+        random::draw_spread<T>(state, out, n, mean, deviation);
     });
 }
 
@@ -73,8 +68,7 @@ nb::object into_coins(Array words, nb::handle x, double chance, nb::handle name)
     State state(words);
     if (!target.good || !state.usable || target.type() != NPY_FLOAT || !(chance >= 0 && chance <= 1)) return not_implemented();
     return drawn_into<float>(target, state, x, name, [=](uint64_t* words, float* out, int64_t n) {
-        random::draw_uniform<float>(words, out, n);
-        for (int64_t i = 0; i < n; ++i) out[i] = out[i] < float(chance) ? 1.0f : 0.0f;
+        random::draw_coins<float>(words, float(chance), out, n);
     });
 }
 

@@ -55,7 +55,6 @@ struct Call {
         arrays[++held] = x;
     }
     void hold_converted(PyArrayObject* a) {
-        if (PyArray_DESCR(a) == into) return hold(reinterpret_cast<PyObject*>(a));
         Py_INCREF(into);
         nb::object made = taken(PyArray_CastToType(a, into, PyArray_IS_F_CONTIGUOUS(a)));
         arrays[++held] = made.release().ptr();
@@ -254,25 +253,6 @@ struct Operands {
     }
 };
 
-// The dtype that tensors of whole numbers beside floating ones, and Python's numbers, are computed in, all of them small, in
-// no graph and with dimensions; null for others.
-PyArray_Descr* floating_among(PyObject* const* args, Py_ssize_t n) {
-    PyArray_Descr* found = nullptr;
-    for (Py_ssize_t i = 0; i < n; ++i) {
-        if (PyFloat_CheckExact(args[i]) || PyLong_CheckExact(args[i])) continue;
-        PyArrayObject* a = array_of(args[i]);
-        if (!a || has_node(args[i]) || !PyArray_NDIM(a) || PyArray_SIZE(a) >= LARGE) return nullptr;
-        const int type = PyArray_TYPE(a);
-        if (type == NPY_FLOAT || type == NPY_DOUBLE) {
-            if (found && PyArray_DESCR(a) != found) return nullptr;
-            found = PyArray_DESCR(a);
-        } else if (!std::strchr("iub", PyArray_DESCR(a)->kind)) {
-            return nullptr;
-        }
-    }
-    return found;
-}
-
 bool has(const nb::object& kinds, char kind) {
     return PyUnicode_FindChar(kinds.ptr(), Py_UCS4(kind), 0, PyUnicode_GetLength(kinds.ptr()), 1) >= 0;
 }
@@ -295,10 +275,6 @@ PyObject* elementwise_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyO
                 default_dtype = asked(asked(dtypes, word_default).ptr(), word_numpy);
                 c.into = reinterpret_cast<PyArray_Descr*>(default_dtype.ptr());
                 ready = c.into->kind == 'f';
-            }
-            if (!ready && !given.fit && !chooses && has(kinds, 'f') && (c.into = floating_among(args, n))) {
-                default_dtype = nb::borrow(reinterpret_cast<PyObject*>(c.into));  // whatever becomes of the arrays
-                ready = true;
             }
             if (ready) {
                 nb::object made = run(c);
