@@ -366,3 +366,19 @@ def test_differences_and_slopes_that_are_not_recorded():
         for dim in (0, 1):
             assert fw.diff(x, dim=dim).tolist() == np.diff(x.numpy(), axis=dim).tolist()
     assert fw.diff(fw.ones(1)).shape == (0,) and fw.diff(fw.ones(0)).shape == (0,)
+
+
+def test_the_least_whole_number_is_not_infinite():
+    least = fw.tensor([-1 << 63, 1])
+    assert fw.isposinf(least).tolist() == fw.isneginf(least).tolist() == [False, False]
+    assert (least == float("inf")).tolist() == (least == 2.0 ** 63).tolist() == [False, False]
+
+
+@pytest.mark.parametrize("places", [[1, 3], [2], [0, 5], [3, 1], [-1]])
+def test_places_to_cut_at_may_stand_in_a_tensor(places):
+    x = fw.arange(12).view(6, 2)
+    found = fw.tensor_split(x, fw.tensor(places))
+    assert [a.tolist() for a in found] == [a.tolist() for a in np.array_split(x.numpy(), places)]
+    found = fw.tensor_split(x, fw.tensor(4))
+    assert [a.tolist() for a in found] == [a.tolist() for a in np.array_split(x.numpy(), 4)]
+    assert [a.shape for a in fw.split_copy(fw.zeros(4, 0), 2)] == [(2, 0), (2, 0)]

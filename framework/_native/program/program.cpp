@@ -1,6 +1,7 @@
 // Elementwise programs made ready: names of instructions become functions.
 #include "program/program.h"
 
+#include <cmath>
 #include <limits>
 
 #include "program/instructions.h"
@@ -11,9 +12,11 @@ namespace {
 
 template <class T> void compile_as(const Program& program, Compiled<T>& made) {
     for (double c : program.constants) {
-        T value = T(c);
-        if (std::numeric_limits<T>::is_integer && !(double(value) == c)) return;
-        made.constants.push_back(value);
+        if constexpr (std::numeric_limits<T>::is_integer) {  // what a type cannot hold must not be converted to it
+            constexpr double least = double(std::numeric_limits<T>::min());
+            if (!(c >= least && c < -least && std::trunc(c) == c)) return;
+        }
+        made.constants.push_back(T(c));
     }
     for (const Step& s : program.steps) {
         const Entry<T>* found = instruction<T>(s.name);

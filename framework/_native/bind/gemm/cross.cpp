@@ -37,8 +37,9 @@ template <class T> nb::object crossed_in_rows(const Array& x, const Array& y, in
 nb::object crossed(Array x, Array y, int dim) {
     if (!x.is_float() || !y.usable() || x.type() != y.type() || x.ndim() != y.ndim() || !x.size() || !y.size())
         return not_implemented();
+    if (dim >= 0 || dim < -x.ndim()) return not_implemented();
     const int at = x.ndim() + dim;
-    if (dim >= 0 || at < 0 || x.shape(at) != 3 || y.shape(at) != 3) return not_implemented();
+    if (x.shape(at) != 3 || y.shape(at) != 3) return not_implemented();
     nb::object held[2];
     if (!x.same_shape(y)) {
         npy_intp shape[NPY_MAXDIMS];

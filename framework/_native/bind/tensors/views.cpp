@@ -530,7 +530,7 @@ nb::object pieces(const Source& s, PyObject* const* args) {
 nb::object copied_pieces(const Source& s, PyObject* const* args) {
     const int at = s.dim(args[1]), bytes = moving::item_bytes(Array{s.a});
     const npy_intp length = number(args[2]), size = s.size(at), step = length ? length : 1;
-    if (s.recorded || length < 0 || !bytes || !PyArray_ISBEHAVED_RO(s.a)) decline();
+    if (s.recorded || length < 0 || !bytes || !PyArray_SIZE(s.a) || !PyArray_ISBEHAVED_RO(s.a)) decline();
     const npy_intp count = size / step + (size % step != 0);
     npy_intp shape[NPY_MAXDIMS];
     nb::object made = taken(PyTuple_New(count));
@@ -562,7 +562,8 @@ nb::object sections(const Source& s, PyObject* const* args) {
         n = int(count);
         for (npy_intp i = 0; i < n; ++i) to[i] = (i + 1) * (size / n) + std::min(i + 1, size % n);
     } else {
-        if (PySequence_Check(args[2]) && PySequence_Size(args[2]) == 1) number(taken(PySequence_GetItem(args[2], 0)).ptr());
+        if (!PyTuple_Check(args[2]) && !PyList_CheckExact(args[2])) decline();  // the places that a tensor holds
+        if (PySequence_Size(args[2]) == 1) number(taken(PySequence_GetItem(args[2], 0)).ptr());
         const nb::object places = sizes_of(args[2], to, n);
         if (s.recorded || n == NPY_MAXDIMS) return declined();
         to[n++] = s.size(at);
