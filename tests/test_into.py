@@ -340,3 +340,66 @@ def test_limits_of_whole_numbers():
             assert x.clone().clamp_(low, high).tolist() == got.tolist()
     with pytest.raises(ValueError, match="does not fit"):
         fw.clamp(x, 1 << 70, None)
+
+
+WIDE = [((7, 33), (1, 33)), ((7, 33), (7, 1)), ((7, 33), ()), ((300, 300), (300, 1)), ((3, 5, 16), (3, 5, 1)),
+        ((3, 5, 17), (3, 1, 17)), ((4, 6, 8), (1, 6, 1)), ((0, 5), (1, 5)), ((64, 3), (64, 1)),
+        ((40, 2000), (40, 1))]
+NUMPYS = {"div": "divide", "sub": "subtract", "mul": "multiply"}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum"])
+@pytest.mark.parametrize("shapes", WIDE, ids=str)
+def test_operands_that_broadcast(shapes, name, dtype):
+    """Both ways round, into new memory, ``out=`` and the tensor itself, with gaps and without."""
+    if (name, dtype) == ("div", "int64"):
+        return
+    rng, ufunc = np.random.default_rng(0), getattr(np, NUMPYS.get(name, name))
+    a, b = ((rng.standard_normal(shape) * 4).astype(dtype) for shape in shapes)
+    if dtype != "int64" and b.size:
+        b.flat[::3], b.flat[1::5] = np.nan, -0.0
+    x, y = fw.tensor(a), fw.tensor(b)
+    gaps = (*shapes[0][:-1], 2 * shapes[0][-1])
+    with np.errstate(all="ignore"):
+        for left, right in ((x, y), (y, x)):
+            wanted = ufunc(left.numpy(), right.numpy())
+            for out in (None, fw.empty(shapes[0], dtype=x.dtype), fw.empty(gaps, dtype=x.dtype)[..., ::2]):
+                found = getattr(fw, name)(left, right, **({} if out is None else {"out": out}))
+                np.testing.assert_array_equal(found.numpy(), wanted)
+        wanted = ufunc(a, b)
+    for z in (x.clone(), fw.zeros(gaps, dtype=x.dtype)[..., 1::2].copy_(x)):
+        version = z._version
+        if hasattr(z, f"{name}_"):
+            np.testing.assert_array_equal(getattr(z, f"{name}_")(y).numpy(), wanted)
+            assert z._version == version + 1
+
+
+@pytest.mark.parametrize("part", [np.s_[0], np.s_[:, :1], np.s_[1:2], np.s_[3:4, 3:4]], ids=str)
+def test_operands_that_broadcast_from_the_memory_that_is_written(part):
+    a = np.random.default_rng(0).standard_normal((6, 6)).astype("f4")
+    for write, wanted in ((lambda z: z.add_(z[part]), a + a[part]),
+                          (lambda z: fw.mul(z, z[part], out=z), a * a[part]),
+                          (lambda z: fw.sub(z[part], z, out=z), a[part] - a)):
+        z = fw.tensor(a)
+        write(z)
+        np.testing.assert_array_equal(z.numpy(), wanted)
+
+
+def test_results_that_are_smaller_than_out_are_refused():
+    x = fw.ones(1, 6)
+    for call in (lambda: fw.add(x, x, out=fw.empty(6, 6)), lambda: x.add_(fw.ones(6, 6))):
+        with pytest.raises(fw.errors.ShapeError, match="has shape"):
+            call()
+    assert x.tolist() == [[1.0] * 6] and x._version == 0
+
+
+def test_what_differs_in_dtype_is_converted_in_place():
+    x = fw.tensor([1.5, -2.0, 3.0])
+    mask, whole = fw.tensor([True, False, True]), fw.tensor([2, 3, 4])
+    assert x.clone().mul_(mask).tolist() == (x * mask).tolist() == [1.5, 0.0, 3.0]
+    assert x.clone().add_(whole).tolist() == (x + whole).tolist() == [3.5, 1.0, 7.0]
+    assert x.clone().add_(whole.double()).dtype is fw.float32
+    with pytest.raises(fw.errors.DTypeError, match="add_: the result is"):
+        whole.add_(x)
+    assert whole.tolist() == [2, 3, 4] and whole._version == 0

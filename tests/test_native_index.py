@@ -496,3 +496,22 @@ def test_positions_of_what_is_not_zero(shape, dtype):
                 wanted = np.argwhere(laid)
                 assert found.dtype is fw.int64 and found.shape == wanted.shape
                 np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+def test_keys_that_are_one_tensor_or_numbers_in_tensors():
+    x = fw.arange(12.0).view(3, 4).requires_grad_()
+    one, last = fw.tensor(1), fw.tensor(-1, dtype=fw.int32)
+    assert x[one].tolist() == x[1].tolist() and x[one, last].item() == 7.0
+    assert x[:, last].tolist() == [3, 7, 11]
+    assert x.detach()[one]._base is not None  # a view, as by the number
+    x[one, 1:].sum().backward()
+    assert x.grad.tolist() == [[0] * 4, [0, 1, 1, 1], [0] * 4]
+    assert x[fw.tensor(True)].shape == (1, 3, 4)  # a mask, not a number
+    for dtype in (fw.int8, fw.int16, fw.int32):
+        assert x[fw.tensor([2, 0], dtype=dtype)].tolist() == x[[2, 0]].tolist()
+    mask = fw.tensor([True, False, True])
+    assert x[mask].tolist() == x[[0, 2]].tolist() and x[x > 9].tolist() == [10, 11]
+    for key, text in ((fw.tensor(3), "size 3"), (fw.tensor([3], dtype=fw.int32), "size 3"),
+                      (fw.tensor([True]), "does not fit"), ((one, one, one), "dimension")):
+        with pytest.raises(IndexError, match=text):
+            x[key]
