@@ -227,7 +227,10 @@ def _rows_at(x: Any, order: Any) -> Any:
     shape = x._array.shape
     if order._array.shape[:-1] != shape[:-1]:
         return take_along_dim(x, order, -2)
-    return gather_op.run(x, take_size(order, shape), dim=len(shape) - 2)
+    places: Any = take_size(order, shape)
+    if places.is_cuda:
+        places = places.contiguous()  # once, which backward would do again
+    return gather_op.run(x, places, dim=len(shape) - 2)
 
 
 @public("linalg", out=True, autocast="float32")
