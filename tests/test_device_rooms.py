@@ -769,17 +769,27 @@ OPTIMIZERS = [
 ]
 
 
-@pytest.mark.parametrize("backward", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-def test_muon_multiplies_equal_shapes_together(dtype, backward, raw, cupy):  # noqa: F811
-    """Its products are of bfloat16: the last bits of sums may differ, and be carried on."""
+@pytest.mark.parametrize("small", ["all", "some", "none"])
+@pytest.mark.parametrize("backward, dtype", [(False, "float32"), (True, "bfloat16"), (True, "float64")])
+def test_muon_iterates_small_matrices_in_one_launch(
+    backward, dtype, small, raw, cupy, monkeypatch,  # noqa: F811
+):
+    """And multiplies large ones of equal shapes together.
+
+    Products are of bfloat16: the last bits of sums may differ, and be carried on.
+    """
     pytest.importorskip("ml_dtypes")
     fw.empty(1, dtype=fw.bfloat16)
     from cupy import counts
 
+    from framework.optim import cuda_muon
+
+    monkeypatch.setattr(cuda_muon, "SMALL", {"all": cuda_muon.SMALL, "some": 1000, "none": 0}[small])
     raw.settings.update(backward=backward, guarded=True)
-    shapes = [(70, 90), (90, 70), (3, 2), (2, 3), (3, 2), (1, 5), (4, 4), (70, 90), (0, 3)]
-    for options in ({}, {"nesterov": False, "adjust_lr_fn": "match_rms_adamw", "ns_steps": 3}):
+    shapes = [(35, 70), (70, 35), (3, 2), (2, 3), (3, 2), (1, 5), (4, 4), (35, 70), (0, 3)]
+    large = {"all": 0, "some": 2, "none": 6}[small]  # shapes with elements
+    two = {"nesterov": False, "adjust_lr_fn": "match_rms_adamw", "ns_steps": 2}
+    for options in ({}, two, {"ns_steps": 0}):
         rng, ends = np.random.default_rng(0), []
         starts, steps = ([rng.standard_normal(s) for s in shapes] for _ in range(2))
         for device in ("cpu", "cuda"):
@@ -793,8 +803,10 @@ def test_muon_multiplies_equal_shapes_together(dtype, backward, raw, cupy):  # n
                 launches, rounds = dict(counts.launches), options.get("ns_steps", 5)
                 assert not counts.waits
             ends.append([p.detach().cpu().double().numpy() for p in params])
-        products = launches.pop("matmul")  # 6 shapes have elements
-        assert (products, sum(launches.values())) == (3 * rounds * 6, 2 * rounds * 6 + 3), launches
+        products = launches.pop("matmul", 0)
+        copies, ours = launches.pop("copy_all", 0), launches.pop("muon_iterate", 0)
+        assert (products, copies) == (3 * rounds * large, rounds * bool(large)), launches
+        assert ours == (small != "none" and rounds > 0) and sum(launches.values()) == 3, launches
         for a, b in zip(*ends):
             np.testing.assert_allclose(b, a, 5e-2, 5e-3)
 

@@ -46,7 +46,7 @@ CALLS = {
     **{f"{name.lower()}_step{MORE.get(name, '')}": lambda x, name=name: stepped(x, name)
        for name in dict.fromkeys(name for name, _ in OPTIMIZERS if name != "AdamW")},
     "numbers_of_rate": lambda x: stepped(x, "SGD", lr=x.new_tensor(0.1)),
-    "muon_step muon_momentum muon_scale": lambda x: stepped(x[0], "Muon"),
+    "muon_step muon_momentum muon_scale muon_iterate": lambda x: stepped(x[0], "Muon"),
 }
 
 

@@ -15,7 +15,7 @@ OPTIMIZERS = [
         "Lion")],
     ("Adafactor", (), 3),
     ("Adafactor", (2,), 6),
-    ("Muon", (), 3 + 25 * 4),  # of matrices of 4 shapes
+    ("Muon", (), 4),  # of matrices of 4 shapes
 ]
 LAUNCHES = {"mlp": 40, "resnet20": 300, "resnet50": 900, "cnn": 60, "lstm": 80, "gpt": 350, "vit": 700}
 

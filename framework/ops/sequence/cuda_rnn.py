@@ -13,7 +13,8 @@ from ..language.cuda import DeviceKernel
 from ..language.cuda_fold import fold_of_elements
 from ..linalg.cuda_slopes import product
 
-_SOURCE = device_code.source(Path(__file__).with_name("recurrent.cu"), cooperative=True, dtypes="fd")
+_SOURCE = device_code.source(Path(__file__).with_name("recurrent.cu"), "meet.cuh", cooperative=True,
+                             dtypes="fd")
 _STEPS = np.dtype([(name, "i8") for name in ("batch", "size", "steps", "reverse", "units")])
 _SHARED = 48 * 1024
 _plus_one = DeviceKernel("x + b", ("x", "b"), lambda x, b: x + b)

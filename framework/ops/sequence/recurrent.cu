@@ -4,21 +4,6 @@
 
 struct Steps { i64 batch, size, steps, reverse, units; };
 
-// all blocks of the grid meet; ``round`` counts from 1, ``arrived`` begins at 0
-__device__ __forceinline__ void meet(int* arrived, int round) {
-#ifdef CUDA_ON_CPU
-  cuda_on_cpu_grid_barrier();
-#else
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    __threadfence();
-    atomicAdd(arrived, 1);
-    while (*static_cast<volatile int*>(arrived) < round * int(gridDim.x)) {}
-    __threadfence();
-  }
-  __syncthreads();
-#endif
-}
 __device__ __forceinline__ T sigmoid(T x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
 __device__ __forceinline__ i64 step_at(const Steps& s, i64 i) { return s.reverse ? s.steps - 1 - i : i; }
 __device__ __forceinline__ i64 first_unit(const Steps& s) { return blockIdx.x * s.units; }
