@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.random import mtrand
 
 import framework as fw
 from framework import _native
+from framework.data import randomness
 from framework.data.randomness import SampleRandom, mix, start_twisters
 from framework.memory_formats import dense_axes
 from framework.ops.convert import cast
@@ -422,6 +424,48 @@ def test_a_normal_number_in_reserve_is_kept():
         found[0].append(np.random.randn())
         found[1].append(random.gauss(0, 1))
     assert found == wanted
+
+
+def _drawings(native, order):
+    """What is drawn within samples and between batches, with generators started natively or not."""
+    np.random.seed(5), random.seed(5), fw.manual_seed(5)
+    draws, found, kept = SampleRandom(3, 1), [], np.random.get_state()
+    if not native:
+        draws._native = None
+
+    def twisted():
+        return isinstance(mtrand.get_bit_generator(), np.random.MT19937) or None
+    ways = [
+        lambda: np.random.randn(), lambda: random.gauss(0, 1), lambda: fw.rand(()).item(),
+        lambda: random.random(), lambda: np.random.bytes(4 * 624)[-4:], lambda: None,
+        lambda: fw.manual_seed(9) and None,
+        lambda: twisted() and np.random.seed(7), lambda: twisted() and np.random.set_state(kept),
+        lambda: mtrand.set_bit_generator(np.random.PCG64(3)),
+        lambda: mtrand.set_bit_generator(np.random.MT19937(3))]
+    bits = mtrand.get_bit_generator()
+    try:
+        for _ in range(12):
+            with draws.lent():
+                draws.row(order.randrange(9))
+                for place in range(order.randrange(4)):
+                    draws.start(place)
+                    found += [order.choice(ways)() for _ in range(order.randrange(4))]
+            found += [order.choice(ways)() for _ in range(order.randrange(3))]
+        return [*found, *(way() for way in ways[:5])]
+    finally:
+        mtrand.set_bit_generator(bits)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_generators_started_natively_draw_what_others_draw(seed):
+    assert _drawings(True, random.Random(seed)) == _drawings(False, random.Random(seed))
+
+
+def test_whether_generators_can_be_started_starts_none():
+    before = fw.get_rng_state()
+    randomness._can_start.cache_clear()
+    assert randomness._can_start()
+    assert fw.get_rng_state().equal(before)
 
 
 @pytest.mark.parametrize("call", [

@@ -49,11 +49,13 @@ def start_twisters(key: int) -> None:
     """Start Python's and NumPy's global generators for a key."""
     python, numpy = twister_words(key)
     random.setstate((3, (*python.tolist(), 624), None))
+    if not isinstance(mtrand.get_bit_generator(), np.random.MT19937):  # no other can be started anew
+        mtrand.set_bit_generator(np.random.MT19937())
     np.random.set_state(("MT19937", numpy, 624, 0, 0.0))
 
 
-def _starter(python: random.Random, numpy: np.random.RandomState) -> Any:
-    return _native.module.Starter(python, object.__basicsize__, numpy.seed)
+def _starter(python: random.Random, numpy: np.random.RandomState, numpy_bits: Callable) -> Any:
+    return _native.module.Starter(python, object.__basicsize__, numpy.seed, numpy_bits)
 
 
 @cache
@@ -64,17 +66,18 @@ def _can_start() -> bool:
         return False
     bits = np.random.MT19937(0)
     python, numpy = random.Random(0), np.random.RandomState(bits)
-    starter = _starter(python, numpy)
-    starter.numpy_is(bits)
-    for place in range(2):
-        key = starter.start(1, place)
-        if key != mix(1 + place):
-            return False
-        words, state = twister_words(key), cast(Any, numpy.get_state())
-        if python.getstate() != (3, (*words[0].tolist(), 624), None) \
-                or not np.array_equal(state[1], words[1]) or tuple(state[2:]) != (624, 0, 0.0):
-            return False
-        numpy.standard_normal()  # one more is kept in reserve, which the next start must drop
+    starter, own = _starter(python, numpy, lambda: bits), default_generator._parts()
+    try:
+        for place in range(2):
+            if not starter.start(1, place):
+                return False
+            words, state = twister_words(mix(1 + place)), cast(Any, numpy.get_state())
+            if python.getstate() != (3, (*words[0].tolist(), 624), None) \
+                    or not np.array_equal(state[1], words[1]) or tuple(state[2:]) != (624, 0, 0.0):
+                return False
+            numpy.standard_normal()  # one more is kept in reserve, which the next start must drop
+    finally:
+        default_generator._put(own)  # which was started as well
     return True
 
 
@@ -84,12 +87,11 @@ class SampleRandom:
     def __init__(self, seed: int, epoch: int) -> None:
         self._base = mix(mix(seed) ^ epoch)
         self._row = 0
-        self._bits: Any = None  # NumPy's generator, as far as ``_native`` knows
         self._words: bytes | None = None
         self._numpy: Any = None  # the state of NumPy's generator when its memory held ``_words``
         python: Any = getattr(random.seed, "__self__", None)
         known = type(python) is random.Random and _can_start()
-        self._native: Any = _starter(python, mtrand._rand) if known else None
+        self._native: Any = _starter(python, mtrand._rand, mtrand.get_bit_generator) if known else None
 
     def row(self, number: int) -> None:
         """What follows belongs to this batch (or, of a stream, to this worker)."""
@@ -97,17 +99,10 @@ class SampleRandom:
 
     def start(self, place: int) -> None:
         """Start the generators for the sample at this place of the row."""
-        key = None
-        if self._native is not None:
-            bits = mtrand.get_bit_generator()
-            if bits is not self._bits:
-                self._bits = bits
-                self._native.numpy_is(bits if type(bits) is np.random.MT19937 else None)
-            key = self._native.start(self._row, place)
-        if key is None:
+        if self._native is None or not self._native.start(self._row, place):
             key = mix(self._row + place)
             start_twisters(key)
-        default_generator._start(key, 1)
+            default_generator._start(key, 1)
 
     def collating(self, number: int = 0) -> None:
         """Start them for a ``collate_fn``."""
@@ -126,11 +121,8 @@ class SampleRandom:
             default_generator._put(own)
 
     def _keep(self, bits: Any) -> Callable[[], None]:
-        """What puts the states of Python's and NumPy's generators back; until then NumPy's can be started."""
+        """What puts the states of Python's and NumPy's generators back."""
         python, numpy = random.getstate(), np.random.get_state(legacy=False)
-        self._bits = None
-        if not isinstance(bits, np.random.MT19937):  # the only kind that can be started anew
-            mtrand.set_bit_generator(np.random.MT19937())
 
         def put_back() -> None:
             random.setstate(python)
@@ -141,13 +133,14 @@ class SampleRandom:
 
     def _keep_natively(self, bits: Any) -> Callable[[], None]:
         native, source = self._native, random.seed.__self__  # type: ignore[attr-defined]
-        self._bits = bits
-        native.numpy_is(bits)
+        native.look()
         words, python, gauss = native.numpy_state(), native.python_state(), source.gauss_next
         # without a normal number in reserve, all of NumPy's state lies in the words
         if words != self._words or self._numpy["has_gauss"]:
             self._words, self._numpy = words, np.random.get_state(legacy=False)
         numpy: Any = self._numpy
+        if not numpy["has_gauss"]:
+            native.has_no_normal()
 
         def put_back() -> None:
             native.set_python_state(python)

@@ -17,13 +17,14 @@ uint64_t mix(uint64_t x) {
 void start(uint64_t key, uint32_t which, uint32_t* words) {
     using Words = Vec<uint32_t>;
     constexpr int L = lanes<uint32_t>;
+    constexpr uint32_t STEP = 0x9E3779B9u;
     static_assert(Twister::N % L == 0, "whole vectors");
     const uint32_t low = uint32_t(key), high = uint32_t(key >> 32);
     Words place;
     for (int i = 0; i < L; ++i) place[i] = uint32_t(i);
-    place += which * uint32_t(Twister::N);
-    for (int i = 0; i < Twister::N; i += L, place += uint32_t(L)) {
-        Words x = place * 0x9E3779B9u + low;
+    Words spread = (place + which * uint32_t(Twister::N)) * STEP + low;
+    for (int i = 0; i < Twister::N; i += L, spread += uint32_t(L) * STEP) {
+        Words x = spread;
         x = (x ^ (x >> 16)) * 0x85EBCA6Bu + high;
         x = (x ^ (x >> 13)) * 0xC2B2AE35u;
         store(words + i, x ^ (x >> 16));

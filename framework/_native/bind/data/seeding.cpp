@@ -1,7 +1,9 @@
-// Python's and NumPy's Mersenne Twisters, started anew where their states lie.
+// Python's and NumPy's Mersenne Twisters, started anew where their states lie, and with them the default generator.
+#include <algorithm>
 #include <cstring>
 
 #include "bind/array.h"
+#include "bind/random/default.h"
 #include "data/seeding.h"
 
 namespace fw::seeding {
@@ -21,8 +23,9 @@ struct BitGenerator {  // how numpy/random/bitgen.h begins
 
 class Starter {
 public:
-    // `python`: a random.Random itself, whose state lies `head` bytes from its beginning.
-    Starter(nb::object python, size_t head, nb::object seed_numpy) : python_(python), seed_numpy_(seed_numpy) {
+    // `python`: a random.Random itself, whose state lies `head` bytes from its beginning. `numpy_bits()`: NumPy's generator.
+    Starter(nb::object python, size_t head, nb::object seed_numpy, nb::object numpy_bits)
+        : python_(python), seed_numpy_(seed_numpy), numpy_bits_(numpy_bits) {
         const PyTypeObject* type = Py_TYPE(python.ptr());
         const size_t size = size_t(type->tp_basicsize);
         if (std::strcmp(type->tp_name, "Random") || head > size || size - head < sizeof(PythonState) ||
@@ -31,35 +34,39 @@ public:
         state_ = reinterpret_cast<PythonState*>(reinterpret_cast<char*>(python.ptr()) + head);
     }
 
-    // NumPy's generator from now on, an MT19937; its saved normal number is unknown. None: there is no such one.
-    void numpy_is(nb::object bits) {
+    // Looks at NumPy's generator again, whose saved normal number is unknown then.
+    void look() {
         numpy_ = nullptr;
         clean_ = false;
-        if (bits.is_none()) return;
-        if (std::strcmp(Py_TYPE(bits.ptr())->tp_name, "numpy.random._mt19937.MT19937"))
-            throw nb::type_error("Starter: wanted NumPy's MT19937, or None");
+        nb::object bits = numpy_owner_ = numpy_bits_();
+        if (std::strcmp(Py_TYPE(bits.ptr())->tp_name, "numpy.random._mt19937.MT19937")) return;  // another kind
         nb::object capsule = bits.attr("capsule");
         auto* generator = static_cast<BitGenerator*>(PyCapsule_GetPointer(capsule.ptr(), "BitGenerator"));
         if (!generator) throw nb::python_error();
         numpy_ = static_cast<NumpyState*>(generator->state);
-        numpy_owner_ = bits;
     }
 
-    // Starts both for this place of a row; returns its key, or None if it must be done without this.
-    nb::object start(uint64_t row, uint64_t place) {
-        if (!numpy_) return nb::none();
+    // Starts all for this place of a row; false if it must be done without this.
+    bool start(uint64_t row, uint64_t place) {
+        if (!numpy_bits_().is(numpy_owner_)) look();
+        if (!numpy_) return false;
         const uint64_t key = mix(row + place);
         seeding::start(key, 0, state_->words);
         state_->index = Twister::N;
         nb::setattr(python_, "gauss_next", nb::none());
-        if (!untouched()) {  // numbers were drawn: a second normal number may be kept, which only NumPy can drop
-            seed_numpy_(nb::int_(uint32_t(key)));
-            clean_ = true;
-        }
+        if (!untouched()) seed_numpy_(nb::int_(uint32_t(key)));  // a second normal number may be kept, which only NumPy can drop
         seeding::start(key, 1, numpy_->words);
         numpy_->position = Twister::N;
-        installed_ = *reinterpret_cast<const Twister*>(numpy_->words);
-        return nb::int_(key);
+        has_no_normal();
+        return start_default(key);
+    }
+
+    // NumPy keeps no normal number now.
+    void has_no_normal() {
+        if (!numpy_) return;
+        clean_ = true;
+        position_ = numpy_->position;
+        std::copy_n(numpy_->words, FIRST, first_);
     }
 
     nb::bytes numpy_state() const {
@@ -83,23 +90,25 @@ public:
 
 private:
     bool untouched() const {
-        return clean_ && numpy_ && numpy_->position == Twister::N &&
-               !memcmp(numpy_->words, installed_.words, sizeof(Twister));
+        return clean_ && numpy_ && numpy_->position == position_ && std::equal(first_, first_ + FIRST, numpy_->words);
     }
 
-    nb::object python_, seed_numpy_, numpy_owner_;
+    static constexpr int FIRST = 16;  // words by which a state is known: all are made anew after the last has been given
+    nb::object python_, seed_numpy_, numpy_bits_, numpy_owner_;
     PythonState* state_;
     NumpyState* numpy_ = nullptr;
-    bool clean_ = false;  // whether NumPy keeps no normal number, unless it drew since
-    Twister installed_;
+    bool clean_ = false;  // whether NumPy keeps no normal number, unless it drew since: its state was this then
+    int position_ = 0;
+    uint32_t first_[FIRST];
 };
 
 }  // namespace
 
 FW_BIND(m) {
     nb::class_<Starter>(m, "Starter")
-        .def(nb::init<nb::object, size_t, nb::object>())
-        .def("numpy_is", &Starter::numpy_is, nb::arg("bits").none())
+        .def(nb::init<nb::object, size_t, nb::object, nb::object>())
+        .def("look", &Starter::look)
+        .def("has_no_normal", &Starter::has_no_normal)
         .def("start", &Starter::start)
         .def("numpy_state", &Starter::numpy_state)
         .def("set_numpy_state", &Starter::set_numpy_state)

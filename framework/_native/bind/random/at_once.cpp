@@ -1,6 +1,7 @@
 // Draws of a thread's default generator on the CPU: what `random.drawn_at_once` does, without the dozen steps that it takes
 // Python.
 #include "bind/guarded.h"
+#include "bind/random/default.h"
 #include "bind/random/state.h"
 #include "bind/tensors/tensors.h"
 
@@ -11,7 +12,8 @@ using tensors::asked, tensors::taken, tensors::word;
 
 constexpr Py_ssize_t MOST = 8;  // arguments of a function that draws
 PyObject *own = nullptr, *usual, *functions;  // `random._own`, the generator of threads without one, the module's names
-PyObject *word_generator, *word_batches, *word_lock, *word_acquire, *word_release, *word_words, *word_source, *word_state;
+PyObject *word_generator, *word_batches, *word_lock, *word_acquire, *word_release, *word_words, *word_source, *word_state, *word_seed,
+    *word_stream, *word_numbers;
 
 struct Locked {
     nb::object lock;
@@ -26,6 +28,10 @@ struct Locked {
         PyErr_Restore(type, value, trace);
     }
 };
+
+void put(nb::object& of, PyObject* name, PyObject* value) {
+    if (PyObject_SetAttr(of.ptr(), name, value) < 0) throw nb::python_error();
+}
 
 // (function, shape, *settings) -> function(words, shape, *settings); None where Python is to look closer.
 nb::object drawn_at_once(PyObject* const* args, Py_ssize_t n) {
@@ -52,7 +58,7 @@ nb::object drawn_at_once(PyObject* const* args, Py_ssize_t n) {
     std::copy(args + 1, args + n, given + 2);
     nb::object made = taken(PyObject_Vectorcall(function.ptr(), given + 1, size_t(n) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
     if (made.ptr() == Py_NotImplemented) return nb::none();
-    if (PyObject_SetAttr(generator.ptr(), word_words, words.ptr()) < 0) throw nb::python_error();
+    put(generator, word_words, words.ptr());
     return made;
 }
 
@@ -67,13 +73,24 @@ PyMethodDef methods[] = {{"drawn_at_once", reinterpret_cast<PyCFunction>(reinter
 
 }  // namespace
 
+bool start_default(uint64_t seed) {
+    if (!usual) return false;
+    nb::object generator = nb::borrow(usual);
+    const nb::object key = nb::int_(seed), stream = nb::int_(1);
+    const Locked locked(usual);
+    put(generator, word_seed, key.ptr()), put(generator, word_stream, stream.ptr());
+    for (PyObject* made : {word_words, word_source, word_numbers}) put(generator, made, Py_None);
+    return true;
+}
+
 FW_BIND(m) {
     if (PyModule_AddFunctions(m.ptr(), methods) < 0) throw nb::python_error();
     functions = PyModule_GetDict(m.ptr());
     m.def("set_up_draws", [](nb::object threads, nb::object generator) {
         const std::pair<PyObject**, const char*> words[] = {
             {&word_generator, "generator"}, {&word_batches, "batches"}, {&word_lock, "_lock"}, {&word_acquire, "acquire"},
-            {&word_release, "release"}, {&word_words, "_words"}, {&word_source, "_source"}, {&word_state, "_state"}};
+            {&word_release, "release"}, {&word_words, "_words"}, {&word_source, "_source"}, {&word_state, "_state"},
+            {&word_seed, "_seed"}, {&word_stream, "_stream"}, {&word_numbers, "_numbers"}};
         for (auto [place, text] : words) *place = word(text);
         usual = generator.release().ptr(), own = threads.release().ptr();
     });

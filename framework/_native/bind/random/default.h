@@ -1,0 +1,11 @@
+// The default generator of the CPU, `random.default_generator`.
+#pragma once
+
+#include <cstdint>
+
+namespace fw {
+
+// `default_generator._start(seed, 1)`; false where `random` has not told which it is.
+bool start_default(uint64_t seed);
+
+}  // namespace fw
