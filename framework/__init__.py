@@ -680,7 +680,7 @@ _LAZY = (
     "xpu",
 )
 _FROM_LAZY = {"compile": "jit", "load": "io", "save": "io", "vmap": "func",
-              "get_device_module": "accelerator", "Stream": "accelerator",
+              "get_device_module": "accelerator", "Stream": "accelerator", "Event": "accelerator",
               "ScriptModule": "jit", "qint8": "ao.quantization",
               "quint8": "ao.quantization", **dict.fromkeys((
     "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
@@ -688,7 +688,8 @@ _FROM_LAZY = {"compile": "jit", "load": "io", "save": "io", "vmap": "func",
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
     "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "is_autocast_cpu_enabled", "set_autocast_dtype",
-    "set_autocast_enabled"), "amp")}
+    "set_autocast_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
+    "set_autocast_gpu_dtype"), "amp")}
 
 
 # what stands below this file and needs something above it goes through these

@@ -198,6 +198,7 @@ from . import types as types
 from . import utils as utils
 from . import version as version
 from . import xpu as xpu
+from .accelerator import Event as Event
 from .jit import ScriptModule as ScriptModule
 from .accelerator import Stream as Stream
 from .amp import autocast as autocast
@@ -219,8 +220,11 @@ from .ao.quantization import qint8 as qint8
 from .ao.quantization import quint8 as quint8
 from .io import save as save
 from .amp import set_autocast_cache_enabled as set_autocast_cache_enabled
+from .amp import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from .amp import set_autocast_cpu_enabled as set_autocast_cpu_enabled
 from .amp import set_autocast_dtype as set_autocast_dtype
 from .amp import set_autocast_enabled as set_autocast_enabled
+from .amp import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from .sparse import smm as smm
 from .sparse import sparse_bsc_tensor as sparse_bsc_tensor
 from .sparse import sparse_bsr_tensor as sparse_bsr_tensor

@@ -4,6 +4,7 @@ from typing import Any
 
 from . import cpu as _cpu
 from . import cuda as _cuda
+from .backends import cuda as _backend
 from .config.listing import own as _own
 from .device import Device
 from .errors import DeviceError
@@ -94,6 +95,36 @@ def max_memory_allocated(device: Any = None) -> int:
     return _cuda.max_memory_allocated(device)
 
 
+def max_memory_reserved(device: Any = None) -> int:
+    """See ``cuda.max_memory_reserved``; DeviceError without a GPU."""
+    _needed()
+    return _cuda.max_memory_reserved(device)
+
+
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """See ``cuda.memory_stats``; DeviceError without a GPU."""
+    _needed()
+    return _cuda.memory_stats(device)
+
+
+def get_memory_info(device: Any = None) -> tuple[int, int]:
+    """Bytes of a GPU (free, in all); DeviceError without one."""
+    _needed()
+    return _cuda.mem_get_info(device)
+
+
+def empty_host_cache() -> None:
+    """Give pinned memory kept for later back to the system; DeviceError without a GPU."""
+    _needed()
+    _backend.cupy().get_default_pinned_memory_pool().free_all_blocks()
+
+
+def reset_accumulated_memory_stats(device: Any = None) -> None:
+    """Look for the peaks anew: sums over the whole time are not counted; DeviceError without a GPU."""
+    _needed()
+    _cuda.reset_accumulated_memory_stats(device)
+
+
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Look for the peaks anew; DeviceError without a GPU."""
     _needed()
@@ -125,6 +156,16 @@ def Stream(device: Any = None, *, priority: int = 0) -> "_cuda.Stream":
     if device is not None and Device(device).type != "cuda":
         raise DeviceError(f"Stream: work on {device} is not queued; streams are of GPUs")
     return _cuda.Stream(device, priority)
+
+
+def Event(device: Any = None, *, enable_timing: bool = False, blocking: bool = False,
+          interprocess: bool = False) -> "_cuda.Event":
+    """A mark in a queue of a GPU, as ``cuda.Event``; DeviceError for other devices, which have none."""
+    _needed()
+    if device is not None and Device(device).type != "cuda":
+        raise DeviceError(f"Event: work on {device} is not queued; marks are in streams of GPUs")
+    with _cuda.device(None if device is None else Device(device).index):
+        return _cuda.Event(enable_timing, blocking, interprocess)
 
 
 __dir__ = _own(globals())

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
-from .backends import array_module, backend_for, cuda, move
+from .backends import array_module, backend_for, cuda, meta, move, on_device
 from .backends.capsule import Exported, read_bfloat16
 from .backends.native import native_or
-from .device import CPU, as_device
+from .device import CPU, Device, as_device
 from .errors import DTypeError, RangeError, ShapeError
 from .ops.record.arming import FURTHER
 from .quiet import quietly
@@ -32,9 +32,16 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
             [3, 4]])
     """
     array = _to_array(data, dtype, "tensor")
-    target = as_device(device) if device is not None or not isinstance(data, Tensor) else data.device
+    if device is None and isinstance(data, Tensor):
+        target = data.device
+    else:
+        target = _place(array, device)
     if target.type != "cpu":
-        array = backend_for(target).asarray(array, None, target)
+        there = backend_for(target).asarray(array, None, target)
+        shared = there is array and not isinstance(there, meta.MetaArray) and (
+            array is data._array if isinstance(data, Tensor) else hasattr(data, "__cuda_array_interface__"))
+        with on_device(there):
+            array = there.copy() if shared else there
     elif not isinstance(array, np.ndarray):
         array = move(array, target)
     elif array is data or hasattr(data, "__dlpack__") or not array.flags.writeable:
@@ -43,6 +50,12 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     if pin_memory:
         result = result.pin_memory()  # type: ignore[attr-defined]
     return result if requires_grad is False else result.requires_grad_(requires_grad)
+
+
+def _place(array: Any, device: Any) -> Device:
+    """Where a tensor of an array goes: it stays on its GPU unless a device is named."""
+    on_gpu = device is None and cuda.array_type is not None and isinstance(array, cuda.array_type)
+    return cuda.device_of(array) if on_gpu else as_device(device)
 
 
 def _of_numbers(data: Any) -> np.ndarray | None:
@@ -163,8 +176,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if plain and dtypes.of_numpy(data.dtype) and as_device(device) is CPU:
         return made(AS_TENSOR, data, data)
     array = _to_array(data, dtype, "as_tensor")
-    on_gpu = device is None and not isinstance(array, np.ndarray)  # where it stays
-    target = cuda.device_of(array) if on_gpu else as_device(device)
+    target = _place(array, device)
     if target.type != "cpu":
         array = backend_for(target).asarray(array, None, target)
     elif not isinstance(array, np.ndarray):

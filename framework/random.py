@@ -315,10 +315,11 @@ def default_states() -> list[tuple[Generator, Tensor]]:
 
 
 @contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda") -> Iterator[None]:
     """Within the block, numbers are drawn as usual; after it, the default generators are as before.
 
-    devices: the CUDA devices to restore as well (default: all that were used).
+    devices: the CUDA devices to restore as well (default: all that were used). device_type: what kind they
+    are, "cuda", or "cpu" and there are none.
 
     >>> state = fw.get_rng_state()
     >>> with fw.random.fork_rng():
@@ -326,9 +327,13 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     >>> bool((fw.get_rng_state() == state).all())
     True
     """
+    if device_type not in ("cuda", "cpu"):
+        raise DeviceError(f"fork_rng: there are no generators of {device_type!r}, only of 'cpu' and 'cuda'")
     if not enabled:
         yield
         return
+    if device_type == "cpu":
+        devices = []
     places = [Device("cuda", i) for i in _cuda_generators] if devices is None else \
         [as_device(d) for d in devices]
     kept = [(g, g.get_state()) for g in (_default(), *(generator_of(d) for d in places))]

@@ -4,26 +4,26 @@ from typing import Any
 
 import numpy as np
 
-from .backends import cuda
+from .backends import array_module, cuda, move
 from .config import need
-from .device import Device, as_device
+from .device import CPU, Device, as_device
 from .dtypes import DType
 from .errors import AutogradError, DeviceError, DTypeError, MissingExtraError
 from .quiet import settle
 from .tensor import Tensor, bump, counter_of, wrap
 
 
-def _memory(x: Tensor) -> np.ndarray:
+def _memory(x: Tensor) -> Any:
     """All bytes of the array that owns the memory of ``x``."""
     array = x._array
-    if not isinstance(array, np.ndarray):
-        raise DeviceError(f"storage: only memory of the CPU is looked into, this tensor is on '{x.device}'")
+    if x.device.type == "meta":
+        raise DeviceError("storage: a tensor on 'meta' has no memory")
     owner = array
-    while isinstance(owner.base, np.ndarray) and owner.base.flags.c_contiguous:
+    while isinstance(owner.base, type(array)) and owner.base.flags.c_contiguous:
         owner = owner.base
     if not owner.flags.c_contiguous:  # laid out otherwise, without gaps
-        owner = owner.transpose(np.argsort([-s for s in owner.strides], kind="stable"))
-    return owner.reshape(-1).view(np.uint8) if owner.size else np.empty(0, np.uint8)
+        owner = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
+    return owner.reshape(-1).view(np.uint8) if owner.size else owner.reshape(-1)[:0].view(np.uint8)
 
 
 class UntypedStorage:
@@ -46,10 +46,10 @@ class UntypedStorage:
 
     @property
     def is_cuda(self) -> bool:
-        """False: storages are of memory of the CPU."""
-        return False
+        """Whether they lie on a GPU."""
+        return self.device.type == "cuda"
 
-    def _elements(self) -> np.ndarray:
+    def _elements(self) -> Any:
         return self._bytes
 
     def nbytes(self) -> int:
@@ -73,7 +73,11 @@ class UntypedStorage:
     def data_ptr(self) -> int:
         """The address of the first byte; 0 where there is none."""
         settle()
-        return int(self._bytes.__array_interface__["data"][0]) if self._bytes.size else 0
+        if not self._bytes.size:
+            return 0
+        if self.is_cuda:
+            return int(self._bytes.data.ptr)
+        return int(self._bytes.__array_interface__["data"][0])
 
     def tolist(self) -> list:
         """The elements as Python numbers."""
@@ -97,7 +101,7 @@ class UntypedStorage:
         """Take the elements of another storage of this size."""
         if source.size() != self.size():
             raise ValueError(f"copy_: a storage of {self.size()} elements cannot take {source.size()}")
-        self[:] = source._elements()
+        self[:] = move(source._elements(), self.device)
         return self
 
     def clone(self) -> Any:
@@ -105,16 +109,16 @@ class UntypedStorage:
         return type(self)(wrap(self._elements().copy()))
 
     def cpu(self) -> Any:
-        """In the memory of the CPU: itself."""
-        return self
+        """In the memory of the CPU: itself where it is there."""
+        return type(self)(wrap(move(self._elements(), CPU))) if self.is_cuda else self
 
     def is_shared(self) -> bool:
         """Whether other processes see it."""
         return self._tensor.is_shared()  # type: ignore[attr-defined]
 
     def is_pinned(self, device: Any = "cuda") -> bool:
-        """Whether the system may not move it: False."""
-        return False
+        """Whether the system may not move it: what ``pin_memory`` gave."""
+        return is_pinned(self._tensor)
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, UntypedStorage) and (self.data_ptr(), self.nbytes()) == (
@@ -138,7 +142,7 @@ class TypedStorage(UntypedStorage):
         super().__init__(x)
         self.dtype = x.dtype
 
-    def _elements(self) -> np.ndarray:
+    def _elements(self) -> Any:
         return self._bytes.view(self._tensor._array.dtype)
 
     def untyped(self) -> UntypedStorage:
@@ -149,12 +153,12 @@ class TypedStorage(UntypedStorage):
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The memory behind the tensor as bytes; DeviceError on a GPU."""
+    """The memory behind the tensor as bytes."""
     return UntypedStorage(self)
 
 
 def storage(self: Tensor) -> TypedStorage:
-    """The memory behind the tensor as elements of its dtype; DeviceError on a GPU."""
+    """The memory behind the tensor as elements of its dtype."""
     return TypedStorage(self)
 
 
@@ -212,7 +216,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         raise AutogradError("set_: this tensor requires grad, and a change of its memory is not recorded; "
                             "use x.detach(), or x.data = other")
     if source is None:
-        owner = seen = wrap(np.empty(0, self._array.dtype))
+        owner = seen = wrap(array_module(self._array).empty(0, self._array.dtype))
     elif isinstance(source, UntypedStorage):
         owner, seen = source._tensor, wrap(source._bytes.view(self._array.dtype))
     elif isinstance(source, Tensor):

@@ -23,5 +23,8 @@ from .mode import set_autocast_enabled as set_autocast_enabled
 from .per_device import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from .per_device import get_autocast_gpu_dtype as get_autocast_gpu_dtype
 from .per_device import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from .per_device import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from .per_device import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from .per_device import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 
 __dir__ = _listing(globals(), "")

@@ -375,8 +375,75 @@ class _Products:
     def allow_tf32(self, allowed: bool) -> None:
         precision.set_float32_matmul_precision("high" if allowed else "highest")
 
+    @property
+    def fp32_precision(self) -> str:
+        """The same as a word: "tf32" or "ieee"."""
+        return "tf32" if self.allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, word: str) -> None:
+        self.allow_tf32 = precision.is_tf32(word, "backends.cuda.matmul")
+
 
 matmul = _Products()
+
+
+def preferred_linalg_library(backend: str | None = None) -> str:
+    """Who factors matrices on GPUs: "cusolver", which is CuPy's; a warning for another wish."""
+    return _only("preferred_linalg_library", backend, "cusolver")
+
+
+def preferred_blas_library(backend: str | None = None) -> str:
+    """Who multiplies matrices on GPUs: "cublaslt", where it has a way, else cuBLAS; a warning for another
+    wish."""
+    return _only("preferred_blas_library", backend, "cublaslt")
+
+
+def _only(name: str, wanted: str | None, there: str) -> str:
+    if wanted not in (None, "default", there):
+        warnings.warn(f"{name}: {wanted!r} is not there; {there} computes", UserWarning, stacklevel=3)
+    return there
+
+
+class _Plans:
+    """The plans of Fourier transforms that CuPy keeps for a device: the current one, or ``cache[1]``."""
+
+    def __init__(self, index: int | None = None) -> None:
+        self._index = index
+
+    def _cache(self) -> Any:
+        require(device := Device("cuda", self._index))
+        with on(device):
+            return cupy().fft.config.get_plan_cache()
+
+    def __getitem__(self, device: Any) -> "_Plans":
+        return _Plans(device if isinstance(device, int) else index_of(Device(device)))
+
+    @property
+    def size(self) -> int:
+        """How many there are; DeviceError without a GPU."""
+        return int(self._cache().get_curr_size())
+
+    @property
+    def max_size(self) -> int:
+        """How many are kept at most."""
+        return int(self._cache().get_size())
+
+    @max_size.setter
+    def max_size(self, size: int) -> None:
+        self._cache().set_size(int(size))
+
+    def clear(self) -> None:
+        """Let all go."""
+        self._cache().clear()
+
+
+cufft_plan_cache = _Plans()
+
+
+def is_flash_attention_available() -> bool:
+    """Whether there is a GPU: attention without a table of weights is one kernel on all."""
+    return is_available()
 
 
 def _switches(way: str) -> tuple[Callable[[bool], None], Callable[[], bool]]:

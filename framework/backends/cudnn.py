@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from . import cuda
+from . import cuda, precision
 from .flags import checking, set_for
 
 KINDS = {"enabled": bool, "benchmark": bool, "deterministic": bool, "allow_tf32": bool}
@@ -17,6 +17,23 @@ benchmark = False
 benchmark_limit: int | None = 10
 deterministic = False
 allow_tf32 = True
+
+
+class _Kind:
+    """Precision of convolutions, or of recurrent layers; both are what ``allow_tf32`` says."""
+
+    @property
+    def fp32_precision(self) -> str:
+        """ "tf32" or "ieee"."""
+        return "tf32" if allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, word: str) -> None:
+        global allow_tf32
+        allow_tf32 = precision.is_tf32(word, "backends.cudnn")
+
+
+conv = rnn = _Kind()
 
 
 def is_available() -> bool:

@@ -39,6 +39,13 @@ def get_float32_matmul_precision() -> str:
     return _precision
 
 
+def is_tf32(word: str, place: str) -> bool:
+    """What PyTorch's words for the precision of float32 ask for; ValueError for others."""
+    if word not in ("none", "ieee", "tf32"):
+        raise ValueError(f"{place}.fp32_precision: wanted 'ieee', 'tf32' or 'none', got {word!r}")
+    return word == "tf32"
+
+
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Have sums added in the same order in each run; refuse operations where that cannot be, or only warn.
 

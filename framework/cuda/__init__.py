@@ -5,12 +5,18 @@ from ..errors import OutOfMemoryError as OutOfMemoryError
 from ..random import Generator as Generator
 from ..typed import types_of as _types_of
 from . import amp as amp
+from . import comm as comm
 from . import graphs as graphs
+from . import memory as _memory
 from . import nccl as nccl
 from . import nvtx as nvtx
 from . import profiler as profiler
+from . import random as random
+from .devices import CudaError as CudaError
 from .devices import can_device_access_peer as can_device_access_peer
+from .devices import check_error as check_error
 from .devices import cudart as cudart
+from .devices import cudaStatus as cudaStatus
 from .devices import current_blas_handle as current_blas_handle
 from .devices import current_device as current_device
 from .devices import device as device
@@ -20,6 +26,7 @@ from .devices import get_arch_list as get_arch_list
 from .devices import get_device_capability as get_device_capability
 from .devices import get_device_name as get_device_name
 from .devices import get_device_properties as get_device_properties
+from .devices import get_gencode_flags as get_gencode_flags
 from .devices import get_sync_debug_mode as get_sync_debug_mode
 from .devices import init as init
 from .devices import is_available as is_available
@@ -58,6 +65,16 @@ from .pools import caching_allocator_alloc as caching_allocator_alloc
 from .pools import caching_allocator_delete as caching_allocator_delete
 from .pools import get_allocator_backend as get_allocator_backend
 from .pools import use_mem_pool as use_mem_pool
+from .random import default_generators as default_generators
+from .random import get_rng_state as get_rng_state
+from .random import get_rng_state_all as get_rng_state_all
+from .random import initial_seed as initial_seed
+from .random import manual_seed as manual_seed
+from .random import manual_seed_all as manual_seed_all
+from .random import seed as seed
+from .random import seed_all as seed_all
+from .random import set_rng_state as set_rng_state
+from .random import set_rng_state_all as set_rng_state_all
 from .readings import clock_rate as clock_rate
 from .readings import device_memory_used as device_memory_used
 from .readings import list_gpu_processes as list_gpu_processes
@@ -65,16 +82,6 @@ from .readings import memory_usage as memory_usage
 from .readings import power_draw as power_draw
 from .readings import temperature as temperature
 from .readings import utilization as utilization
-from .seeds import default_generators as default_generators
-from .seeds import get_rng_state as get_rng_state
-from .seeds import get_rng_state_all as get_rng_state_all
-from .seeds import initial_seed as initial_seed
-from .seeds import manual_seed as manual_seed
-from .seeds import manual_seed_all as manual_seed_all
-from .seeds import seed as seed
-from .seeds import seed_all as seed_all
-from .seeds import set_rng_state as set_rng_state
-from .seeds import set_rng_state_all as set_rng_state_all
 from .streams import Event as Event
 from .streams import ExternalStream as ExternalStream
 from .streams import Stream as Stream
@@ -105,4 +112,10 @@ IntTensor = _types["IntTensor"]
 LongTensor = _types["LongTensor"]
 ShortTensor = _types["ShortTensor"]
 
-__dir__ = _listing(globals(), "amp graphs memory nccl nvtx profiler")
+for _name in _memory.ELSEWHERE:
+    setattr(_memory, _name, globals()[_name])
+_lazy_init = init  # called by extensions before they look for a device
+has_half = True  # every GPU that CuPy knows computes with float16
+has_magma = False  # linear algebra is cuSOLVER's
+
+__dir__ = _listing(globals(), "amp comm graphs memory nccl nvtx profiler random", "has_half has_magma")

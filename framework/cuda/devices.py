@@ -1,6 +1,9 @@
 """Which GPUs there are, which is the current one, and what they can do."""
 
+from collections.abc import Callable
+from enum import IntEnum
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from ..backends import cuda as _backend
 from ..device import Device
@@ -123,21 +126,49 @@ class device_of(device):
 
 
 class DeviceProperties(NamedTuple):
-    """What ``get_device_properties`` says; memory in bytes."""
+    """What ``get_device_properties`` says; memory in bytes, frequencies in kHz."""
 
     name: str
     major: int
     minor: int
     total_memory: int
     multi_processor_count: int
+    uuid: UUID | None
+    warp_size: int
+    max_threads_per_block: int
+    max_threads_per_multi_processor: int
+    regs_per_multiprocessor: int
+    shared_memory_per_block: int
+    shared_memory_per_block_optin: int
+    shared_memory_per_multiprocessor: int
+    L2_cache_size: int
+    clock_rate: int
+    memory_clock_rate: int
+    memory_bus_width: int
+    is_integrated: int
+    is_multi_gpu_board: int
+    pci_domain_id: int
+    pci_bus_id: int
+    pci_device_id: int
+
+
+# what CUDA calls those behind the first six
+_IN_CUDA = (
+    "warpSize", "maxThreadsPerBlock", "maxThreadsPerMultiProcessor", "regsPerMultiprocessor",
+    "sharedMemPerBlock", "sharedMemPerBlockOptin", "sharedMemPerMultiprocessor", "l2CacheSize", "clockRate",
+    "memoryClockRate", "memoryBusWidth", "integrated", "isMultiGpuBoard", "pciDomainID", "pciBusID",
+    "pciDeviceID")
 
 
 def get_device_properties(device: Any = None) -> DeviceProperties:
-    """Name, compute capability, memory and multiprocessors of a device; DeviceError where it is not there."""
+    """Name, compute capability, memory, multiprocessors and more of a device; DeviceError where it is not
+    there."""
     found = _backend.properties(needed(device))
-    name = found["name"]
-    return DeviceProperties(name.decode() if isinstance(name, bytes) else name, found["major"],
-                            found["minor"], found["totalGlobalMem"], found["multiProcessorCount"])
+    name, number = found["name"], found["uuid"]
+    return DeviceProperties(
+        name.decode() if isinstance(name, bytes) else name, found["major"], found["minor"],
+        found["totalGlobalMem"], found["multiProcessorCount"],
+        UUID(bytes=bytes(number)) if len(number) == 16 else None, *[found[key] for key in _IN_CUDA])
 
 
 def get_device_name(device: Any = None) -> str:
@@ -176,13 +207,67 @@ def get_arch_list() -> list[str]:
     return []
 
 
+def get_gencode_flags() -> str:
+    """The options of NVIDIA's compiler for those architectures: none."""
+    return ""
+
+
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     """Whether one device reads the memory of another; DeviceError where one is not there."""
     here, there = needed(device).index, needed(peer_device).index
     return bool(_backend.cupy().cuda.runtime.deviceCanAccessPeer(here, there))
 
 
+class _Runtime:
+    """CUDA's runtime by the names of C, on CuPy: ``cudaProfilerStart()`` and its kin; 0 means success."""
+
+    def __getattr__(self, name: str) -> Callable:
+        found = _backend.cupy().cuda.runtime
+        short = name.removeprefix("cuda")
+        if name == short or not hasattr(found, short[:1].lower() + short[1:]):
+            raise AttributeError(f"cudart: CuPy has no {name!r} in cupy.cuda.runtime")
+        function = getattr(found, short[:1].lower() + short[1:])
+
+        def call(*arguments: Any) -> Any:
+            result = function(*arguments)
+            return 0 if result is None else result
+        return call
+
+    def cudaMemGetInfo(self, device: Any = None) -> tuple[int, int]:
+        """Bytes of a device (free, in all)."""
+        with _backend.on(needed(device)):
+            return tuple(_backend.cupy().cuda.runtime.memGetInfo())  # type: ignore[return-value]
+
+
 def cudart() -> Any:
-    """CUDA's runtime as CuPy has it, ``cupy.cuda.runtime``; DeviceError without a GPU."""
+    """CUDA's runtime, whose functions CuPy calls (``cupy.cuda.runtime``); DeviceError without a GPU.
+
+    >>> if fw.cuda.is_available():
+    ...     fw.cuda.cudart().cudaProfilerStart()
+    """
     needed()
-    return _backend.cupy().cuda.runtime
+    return _Runtime()
+
+
+class cudaStatus(IntEnum):
+    """What CUDA's functions give back."""
+
+    SUCCESS = 0
+    ERROR_NOT_READY = 34
+
+
+class CudaError(RuntimeError):
+    """A function of CUDA failed; ``code`` is what it gave back."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"CUDA's runtime gave back {code}; see cudaError_t in its documentation")
+        self.code = code
+
+
+def check_error(res: int) -> None:
+    """Raise CudaError unless a function of ``cudart()`` gave back 0.
+
+    >>> fw.cuda.check_error(0)
+    """
+    if res != cudaStatus.SUCCESS:
+        raise CudaError(int(res))

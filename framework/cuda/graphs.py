@@ -17,6 +17,7 @@ optimizer.
 import gc
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ..autograd import Function, grad
@@ -30,6 +31,7 @@ from ..tensor import Tensor
 from .devices import needed, synchronize
 from .memory import empty_cache
 from .streams import Stream, current_stream
+from .streams import is_current_stream_capturing as is_current_stream_capturing
 from .streams import stream as _in_stream
 
 _MODES = {"global": "Global", "thread_local": "ThreadLocal", "relaxed": "Relaxed"}
@@ -168,6 +170,16 @@ class CUDAGraph:
         if self._open:
             raise RuntimeError("CUDAGraph: reset() while work is being recorded")
         self._graph = self._capture = self._pool = None
+
+    def enable_debug_mode(self) -> None:
+        """Nothing: ``debug_dump`` works without."""
+
+    def debug_dump(self, debug_path: str) -> None:
+        """Write what was recorded as a drawing of Graphviz's (a .dot file)."""
+        if self._graph is None:
+            raise RuntimeError("CUDAGraph: there is nothing to dump; record work with `with "
+                               "fw.cuda.graph(g):`")
+        Path(debug_path).write_text(self._graph.debug_dot_str())
 
     def pool(self) -> tuple[int, int]:
         """The memory pool, for ``pool=`` of another graph that runs after this one."""
@@ -344,4 +356,4 @@ def _as_given(one: _Recorded) -> Any:
     return module
 
 
-__dir__ = _own(globals())
+__dir__ = _own(globals(), "is_current_stream_capturing")

@@ -1,7 +1,9 @@
 """Memory of GPUs, as CuPy's pool counts it. All figures are 0 where there is no GPU."""
 
 import gc
+import pickle
 import re
+import warnings
 from typing import Any, NamedTuple
 
 from ..autograd.anomaly import site_of
@@ -147,6 +149,20 @@ def _snapshot(device: Any = None) -> dict[str, Any]:
     return {"segments": memory_snapshot(device), "device_traces": [], "allocator_settings": {}}
 
 
+def _dump_snapshot(filename: str = "dump_snapshot.pickle") -> None:
+    """Write ``_snapshot()`` to a file, as PyTorch's page for pictures of memory reads it."""
+    with open(filename, "wb") as file:
+        pickle.dump(_snapshot(), file)
+
+
+def _record_memory_history(enabled: str | None = "all", *_: Any, **__: Any) -> None:
+    """Nothing but a warning: no history is noted, a snapshot tells of the memory that is in use by itself."""
+    if enabled is not None:
+        warnings.warn("_record_memory_history: no history of memory is noted; memory_snapshot and "
+                      "_dump_snapshot tell what is there with the op that made it, and within "
+                      "autograd.detect_anomaly() the line", UserWarning, stacklevel=2)
+
+
 def empty_cache() -> None:
     """Give memory that CuPy keeps for later back to the driver; nothing without a GPU."""
     pool = _pool(None)
@@ -259,4 +275,8 @@ def ipc_collect() -> None:
     """Give back memory shared with other processes that they have left: none is shared on GPUs here."""
 
 
-__dir__ = _own(globals())
+# PyTorch has these here, too; the package puts them in, as they need more than this file does
+ELSEWHERE = ("MemPool", "use_mem_pool", "caching_allocator_alloc", "caching_allocator_delete",
+             "get_allocator_backend", "list_gpu_processes")
+
+__dir__ = _own(globals(), " ".join(ELSEWHERE))

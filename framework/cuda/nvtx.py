@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from ..backends import cuda as _backend
 from ..config.listing import own as _own
 from .devices import needed
+
+_GREY = 0xFF808080
 
 
 def range_push(msg: str) -> None:
@@ -27,13 +30,25 @@ def mark(msg: str) -> None:
 
 
 @contextmanager
-def range(msg: str) -> Iterator[None]:
-    """A block in a named range."""
-    range_push(msg)
+def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+    """A block, or a function by ``@range("name")``, in a named range; ``msg.format(*args, **kwargs)``."""
+    range_push(msg.format(*args, **kwargs))
     try:
         yield
     finally:
         range_pop()
+
+
+def range_start(msg: str) -> int:
+    """Open a named range that may end in another thread, and overlap with others; its number."""
+    needed()
+    return int(_backend.cupy().cuda.nvtx.RangeStart(msg, _GREY))
+
+
+def range_end(range_id: int) -> None:
+    """Close a range of ``range_start``."""
+    needed()
+    _backend.cupy().cuda.nvtx.RangeEnd(range_id)
 
 
 __dir__ = _own(globals())

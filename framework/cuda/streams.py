@@ -1,5 +1,6 @@
 """Queues of work on a GPU, and marks in them: CuPy's, under PyTorch's names. DeviceError without a GPU."""
 
+import ctypes
 from typing import Any
 
 from ..autograd import streams as _backward
@@ -9,12 +10,13 @@ from .devices import needed
 
 
 class Stream:
-    """A queue of work on a device. ``with stream(s):`` puts what follows into it.
+    """A queue of work on a device. ``with stream(s):``, or ``with s:``, puts what follows into it.
 
     priority: lower numbers go first. Raises DeviceError where the device is not there.
     """
 
     def __init__(self, device: Any = None, priority: int = 0, *, _own: Any = None) -> None:
+        self._blocks: list[StreamContext] = []
         self.device = needed(device)
         with _backend.cupy().cuda.Device(self.device.index):
             own = _backend.cupy().cuda.Stream(non_blocking=True, priority=priority) if _own is None else _own
@@ -24,6 +26,50 @@ class Stream:
     def cuda_stream(self) -> int:
         """The driver's handle."""
         return int(self.own.ptr)
+
+    native_handle = cuda_stream
+
+    @property
+    def stream_id(self) -> int:
+        """A number that no other stream of the device has: the driver's handle."""
+        return self.cuda_stream
+
+    @property
+    def device_index(self) -> int:
+        """The number of its device."""
+        return self.device.index  # type: ignore[return-value]
+
+    @property
+    def device_type(self) -> int:
+        """The kind of its device as DLPack numbers kinds: 1, which is CUDA."""
+        return 1
+
+    @property
+    def priority(self) -> int:
+        """What goes first: lower numbers, down to -5 on most devices; 0 unless it was asked for another."""
+        with _backend.on(self.device):
+            return int(_backend.cupy().cuda.runtime.streamGetPriority(self.cuda_stream))
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """The least and the greatest priority that every device tells apart: (0, -1)."""
+        needed()
+        return 0, -1
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:  # what ctypes hands a function of C
+        return ctypes.c_void_p(self.cuda_stream)
+
+    def __enter__(self) -> "Stream":
+        self._blocks.append(StreamContext(self))
+        self._blocks[-1].__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._blocks.pop().__exit__(*error)
+
+    def __repr__(self) -> str:
+        return f"Stream(device={str(self.device)!r}, cuda_stream={self.cuda_stream:#x})"
 
     def synchronize(self) -> None:
         """Wait until its work is done."""
@@ -92,17 +138,21 @@ def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
 class Event:
     """A mark in a queue of work; two with ``enable_timing=True`` tell the time between them.
 
-    Raises DeviceError without a GPU.
+    external: in a graph a mark is a wait of one part for another, and none that is recorded anew with each
+    replay; ValueError for True. Raises DeviceError without a GPU.
     """
 
-    def __init__(self, enable_timing: bool = False, blocking: bool = False,
-                 interprocess: bool = False) -> None:
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False,
+                 external: bool = False) -> None:
+        if external:
+            raise ValueError("Event: external=True is not known: CuPy records no marks that a replay of a "
+                             "graph records again; put the mark around replay()")
         self._how = blocking, not enable_timing, interprocess
         self._make(needed().index)
 
     def _make(self, index: int | None) -> None:
         block, untimed, interprocess = self._how
-        self._index = index
+        self._index, self._recorded = index, False
         self.own = _backend.cupy().cuda.Event(block=block, disable_timing=untimed, interprocess=interprocess)
 
     def record(self, stream: Stream | None = None) -> None:
@@ -112,6 +162,40 @@ class Event:
             with _backend.on(Device("cuda", index)):
                 self._make(index)
         self.own.record(None if stream is None else stream.own)
+        self._recorded = True
+
+    @property
+    def device(self) -> Device:
+        """That of the queue it was put into last, or of where it was made."""
+        return Device("cuda", self._index)
+
+    @property
+    def cuda_event(self) -> int:
+        """The driver's handle."""
+        return int(self.own.ptr)
+
+    event_id = cuda_event
+
+    def ipc_handle(self) -> bytes:
+        """What another process makes the same mark of (``from_ipc_handle``); needs ``interprocess=True``.
+
+        Raises ValueError without that.
+        """
+        if not self._how[2]:
+            raise ValueError("Event.ipc_handle: made without interprocess=True, so that other processes "
+                             "cannot see it")
+        return bytes(_backend.cupy().cuda.runtime.ipcGetEventHandle(self.cuda_event))
+
+    @classmethod
+    def from_ipc_handle(cls, device: Any, handle: bytes) -> "Event":
+        """The mark that ``ipc_handle`` of another process tells of; it tells no times."""
+        with _backend.on(needed(device)):
+            found = cls(interprocess=True)
+            runtime = _backend.cupy().cuda.runtime
+            there = runtime.ipcOpenEventHandle(handle)
+            runtime.eventDestroy(found.own.ptr)
+            found.own.ptr = there
+        return found
 
     def wait(self, stream: Stream | None = None) -> None:
         """Let what comes next in a queue wait for it."""
@@ -129,7 +213,15 @@ class Event:
         return bool(self.own.done)
 
     def elapsed_time(self, end_event: "Event") -> float:
-        """Milliseconds from this mark to a later one."""
+        """Milliseconds from this mark to a later one, which the device must have come by.
+
+        Raises ValueError for marks without ``enable_timing=True``, or that are in no queue.
+        """
+        for event in (self, end_event):
+            if event._how[1] or not event._recorded:
+                raise ValueError("Event.elapsed_time: " + (
+                    "both marks must be made with enable_timing=True" if event._how[1] else
+                    "both marks must be put into a queue first: start.record(), work, end.record()"))
         return float(_backend.cupy().cuda.get_elapsed_time(self.own, end_event.own))
 
 

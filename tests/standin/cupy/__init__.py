@@ -24,6 +24,7 @@ from . import graphs as _graphs
 from . import memory as _memory
 from . import names as _names
 from . import nccl as _nccl
+from . import nvtx as _nvtx
 from . import raw as _raw
 from . import streams as _streams
 from . import strict as _strict
@@ -744,6 +745,28 @@ class _Part(types.ModuleType):
 linalg, fft, random = (_Part(f"{__name__}.{_part}") for _part in _PARTS)
 
 
+class _PlanCache:
+    """Plans of Fourier transforms, of which there are none."""
+
+    size = 16
+
+    def set_size(self, size: int) -> None:
+        self.size = size
+
+    def get_size(self) -> int:
+        return self.size
+
+    def get_curr_size(self) -> int:
+        return 0
+
+    def clear(self) -> None:
+        pass
+
+
+_plans = [_PlanCache() for _ in range(_DEVICES)]
+fft.config = types.SimpleNamespace(get_plan_cache=lambda: _plans[_current.stack[-1]])
+
+
 def _as_strided(x: Any, shape: Any = None, strides: Any = None) -> ndarray:
     return _new(
         _np.lib.stride_tricks.as_strided(x._a, shape, strides),
@@ -790,6 +813,7 @@ cuda = types.SimpleNamespace(
         Device=Device, get_cublas_handle=lambda: _cublas.HANDLE + _current.stack[-1]
     ),
     cublas=_cublas,
+    nvtx=_nvtx,
     memory=_memory,
     MemoryPool=lambda: _memory.MemoryPool(lambda: _current.stack[-1]),
     using_allocator=_using_allocator,
@@ -803,7 +827,18 @@ cuda = types.SimpleNamespace(
         memGetInfo=lambda: (_memory.TOTAL - _pool.total_bytes(), _memory.TOTAL),
         getDeviceProperties=lambda n: {
             "name": b"stand-in", "major": 9, "minor": 0, "totalGlobalMem": _memory.TOTAL,
-            "multiProcessorCount": 4},
+            "multiProcessorCount": 4, "warpSize": 32, "maxThreadsPerBlock": 1024, "l2CacheSize": 4 << 20,
+            "maxThreadsPerMultiProcessor": 2048, "regsPerMultiprocessor": 65536, "sharedMemPerBlock": 49152,
+            "sharedMemPerBlockOptin": 49152, "sharedMemPerMultiprocessor": 49152, "clockRate": 10**6,
+            "memoryClockRate": 10**6, "memoryBusWidth": 64, "integrated": 0, "isMultiGpuBoard": 0,
+            "pciDomainID": 0, "pciBusID": n, "pciDeviceID": 0, "uuid": bytes([n] * 16)},
+        deviceCanAccessPeer=lambda here, there: int(here != there),
+        streamGetPriority=lambda stream: _streams.priorities.get(stream, 0),
+        ipcGetEventHandle=lambda event: event.to_bytes(64, "little"),
+        ipcOpenEventHandle=lambda handle: int.from_bytes(handle, "little"),
+        eventDestroy=lambda event: None,
+        profilerStart=lambda: None,
+        profilerStop=lambda: None,
         setDevice=lambda n: Device(n).use(),
         memcpyAsync=_memcpy_async,
         memcpyHostToDevice=1,
@@ -814,6 +849,14 @@ cuda = types.SimpleNamespace(
         streamCaptureModeRelaxed=2,
     ),
 )
+
+
+pinned_memory = types.SimpleNamespace(free_all_blocks=lambda: None, n_free_blocks=lambda: 0)
+
+
+def get_default_pinned_memory_pool() -> Any:
+    """Pinned memory that is kept for later: none."""
+    return pinned_memory
 
 
 def __getattr__(name: str) -> Any:

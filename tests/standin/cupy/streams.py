@@ -30,6 +30,7 @@ _all: Any = weakref.WeakSet()
 used = False  # whether there is more than the default stream: otherwise nothing is looked at
 host: dict[int, int] = {}  # what the host has waited for, of each stream
 freed: list[str] = []
+priorities: dict[int, int] = {}  # by a stream's handle
 
 
 def merge(clock: dict, other: dict) -> None:
@@ -48,6 +49,7 @@ class Stream:
                  priority: int | None = None) -> None:
         global used
         self.ptr = 0 if null else next(_numbers) << 8
+        priorities[self.ptr] = max(-5, min(priority or 0, 0))
         self.device_id = -1 if null else _device()
         self.clock: dict[int, int] = {}
         self._before: list[Stream] = []
@@ -151,6 +153,9 @@ class Event:
     """A mark; ``time`` is the number of a tick."""
 
     def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
+        if interprocess and not disable_timing:
+            raise ValueError("Timing must be disabled for interprocess events")
+        self.ptr = next(_numbers) << 8
         self.clock: dict[int, int] = {}
         self.timed, self.time = not disable_timing, 0
 

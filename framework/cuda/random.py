@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..config.listing import own as _own
 from ..device import Device
 from ..random import Generator, check_seed, generator_of
 from ..tensor import Tensor
@@ -81,3 +82,6 @@ def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
     """Continue from the states of ``get_rng_state_all``."""
     for index, state in enumerate(new_states):
         set_rng_state(state, index)
+
+
+__dir__ = _own(globals(), "default_generators")
