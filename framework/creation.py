@@ -51,6 +51,8 @@ def _unusual(*given: Any) -> Any:
 # a tensor (shape, dtype, number), or like another (x, number); for None uninitialised
 _filled_new = getattr(_native.module, "filled", _unusual)
 _filled_like = getattr(_native.module, "filled_like", _unusual)
+_identity = getattr(_native.module, "identity", _unusual)
+_spaced = getattr(_native.module, "spaced", _unusual)
 
 
 def _filled(maker: Maker, size: tuple, fill: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
@@ -395,8 +397,12 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
         raise ValueError(f"linspace: steps must not be negative, got {steps}")
     ends = _number(start), _number(end)
     kind = _kind_of(*ends) if dtype is None else dtypes.as_dtype(dtype)
-    array = quietly(np.linspace(*ends, steps).astype, kind.numpy)
-    return made(LINSPACE, move(array, as_device(device)), *ends, steps).requires_grad_(requires_grad)
+    target = as_device(device)
+    if target.type == "cpu" and type(steps) is int \
+            and (result := _spaced((steps,), kind.numpy, None, *ends)) is not NotImplemented:
+        return result.requires_grad_(True) if requires_grad else result
+    array = quietly(lambda: np.linspace(*ends, steps).astype(kind.numpy))
+    return made(LINSPACE, move(array, target), *ends, steps).requires_grad_(requires_grad)
 
 
 @with_out
@@ -430,6 +436,9 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
             raise ValueError(f"eye: {name} must not be negative, got {size}")
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     target = as_device(device)
+    if target.type == "cpu" \
+            and (result := _identity((n, n if m is None else m), kind.numpy, 0)) is not NotImplemented:
+        return result.requires_grad_(True) if requires_grad else result
     if target.type == "cuda" and kind.numpy.kind in "fiub":
         with cuda.on(target):
             array = cuda.cupy().eye(n, m, dtype=kind.numpy)

@@ -481,10 +481,6 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
                     return pair(op, input, other, a, other, False)
                 elif isinstance(other, np.generic):
                     return function(input, other.item())
-                if (dtype := op.joint_dtype(input, other)) is not None:
-                    x, y = _in_dtype(input, dtype), _in_dtype(other, dtype)
-                    b, node = (y._array, y._node) if isinstance(y, Tensor) else (y, None)
-                    return pair(op, x, y, x._array, b, x._node is not None or node is not None)
             elif type(input) in _WEAK and isinstance(other, Tensor):
                 b = other._array
                 if b.dtype.kind in weak or type(input) is int and b.dtype.kind in whole:

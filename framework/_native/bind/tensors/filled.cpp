@@ -51,8 +51,8 @@ nb::object filled_like(PyObject* const* args) {
     return tensor_over(filling.into(moving::as_laid(Array{of})));
 }
 
-// (shape, dtype, number): a tensor.
-nb::object filled(PyObject* const* args) {
+// (shape, dtype, number): a tensor; `then` works on its array.
+template <class Then> nb::object filled_then(PyObject* const* args, Then&& then) {
     const moving::Ints sizes(args[0]);
     if (!sizes.is_shape() || !PyArray_DescrCheck(args[1]) || asked(quiet, word_run).is_none()) return nb::object();
     auto* type = reinterpret_cast<PyArray_Descr*>(args[1]);
@@ -62,7 +62,50 @@ nb::object filled(PyObject* const* args) {
     if (!filling.good || filling.zeros(moving::product(sizes.at, 0, sizes.n) * PyDataType_ELSIZE(type))) return nb::object();
     npy_intp shape[NPY_MAXDIMS];
     std::copy(sizes.at, sizes.at + sizes.n, shape);
-    return tensor_over(filling.into(new_array(sizes.n, shape, type->type_num)));
+    nb::object array = filling.into(new_array(sizes.n, shape, type->type_num));
+    then(reinterpret_cast<PyArrayObject*>(array.ptr()));
+    return tensor_over(array);
+}
+
+nb::object filled(PyObject* const* args) {
+    return filled_then(args, [](PyArrayObject*) {});
+}
+
+// (rows and columns, dtype, 0): the identity matrix.
+nb::object identity(PyObject* const* args) {
+    return filled_then(args, [](PyArrayObject* matrix) {
+        const nb::object number = nb::int_(1);
+        const Filling one(PyArray_DESCR(matrix), number.ptr());
+        const npy_intp *shape = PyArray_DIMS(matrix), bytes = PyArray_ITEMSIZE(matrix), n = std::min(shape[0], shape[1]);
+        for (npy_intp i = 0; i < n; ++i) std::memcpy(PyArray_BYTES(matrix) + i * (shape[1] + 1) * bytes, &one.bits, size_t(bytes));
+    });
+}
+
+// `n` numbers from `first` to `last`, each computed in float64 as `numpy.linspace` does.
+template <class T> void space(T* out, npy_intp n, double first, double last) {
+    const double parts = double(n - 1), way = last - first, step = way / parts;
+    if (n == 1) out[0] = T(0 * way + first);
+    else for (npy_intp i = 0; i < n; ++i) out[i] = T((step != 0 ? double(i) * step : double(i) / parts * way) + first);
+    if (n > 1) out[n - 1] = T(last);
+}
+
+// (shape of one dimension, dtype, None, first, last): evenly spaced numbers of a float dtype.
+nb::object spaced(PyObject* const* args) {
+    double ends[2];
+    for (int i = 0; i < 2; ++i) {
+        PyObject* end = args[3 + i];
+        if (!PyFloat_CheckExact(end) && !PyLong_CheckExact(end)) return nb::object();
+        ends[i] = PyFloat_AsDouble(end);
+        if (ends[i] == -1 && PyErr_Occurred()) return PyErr_Clear(), nb::object();
+    }
+    const auto* type = reinterpret_cast<PyArray_Descr*>(args[1]);
+    if (!PyArray_DescrCheck(args[1]) || (type->type_num != NPY_FLOAT && type->type_num != NPY_DOUBLE)) return nb::object();
+    return filled_then(args, [&](PyArrayObject* array) {
+        const npy_intp n = PyArray_SIZE(array);
+        void* out = PyArray_DATA(array);
+        if (PyArray_TYPE(array) == NPY_FLOAT) space(static_cast<float*>(out), n, ends[0], ends[1]);
+        else space(static_cast<double*>(out), n, ends[0], ends[1]);
+    });
 }
 
 template <nb::object (*F)(PyObject* const*), int ARGS> PyObject* made(PyObject*, PyObject* const* args, Py_ssize_t n) {
@@ -76,7 +119,8 @@ template <nb::object (*F)(PyObject* const*), int ARGS> PyObject* made(PyObject*,
 
 #define FW_FILLED(name, args) \
     {#name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&made<name, args>)), METH_FASTCALL, nullptr}
-PyMethodDef making[] = {FW_FILLED(filled_like, 2), FW_FILLED(filled, 3), {nullptr, nullptr, 0, nullptr}};
+PyMethodDef making[] = {FW_FILLED(filled_like, 2), FW_FILLED(filled, 3), FW_FILLED(identity, 3), FW_FILLED(spaced, 5),
+                        {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -34,6 +34,16 @@ nb::object tuple_of(PyObject* const* items, Py_ssize_t n) {
 
 bool is_bfloat16(PyArrayObject* a) { return PyArray_DESCR(a)->kind == 'V'; }
 
+nb::object converted(PyArrayObject* a, PyArray_Descr* into) {
+    if (PyArray_TYPE(a) == NPY_DOUBLE && into->type_num == NPY_FLOAT) {  // NumPy would warn of what becomes infinite
+        NewArray number = new_array(0, nullptr, NPY_FLOAT);
+        *number.data<float>() = float(*static_cast<const double*>(PyArray_DATA(a)));
+        return give(number);
+    }
+    Py_INCREF(into);
+    return taken(PyArray_CastToType(a, into, PyArray_IS_F_CONTIGUOUS(a)));
+}
+
 struct Call {
     PyObject* op;
     PyObject* const* inputs;
@@ -54,11 +64,7 @@ struct Call {
         Py_INCREF(x);
         arrays[++held] = x;
     }
-    void hold_converted(PyArrayObject* a) {
-        Py_INCREF(into);
-        nb::object made = taken(PyArray_CastToType(a, into, PyArray_IS_F_CONTIGUOUS(a)));
-        arrays[++held] = made.release().ptr();
-    }
+    void hold_converted(PyArrayObject* a) { arrays[++held] = converted(a, into).release().ptr(); }
 
     nb::object given_inputs() const { return tuple_of(inputs, n); }
     nb::object given_arrays() const { return tuple_of(arrays + 1, n); }
@@ -247,14 +253,47 @@ struct Operands {
         fit = fit && dtype;
     }
     char kind() const { return dtype->kind == 'V' ? 'f' : dtype->kind; }  // bfloat16 is a floating one
-    // Whether the numbers are of the tensors' kind: any beside floating ones, whole ones beside those of 64 bits.
+    // Whether the numbers are of the tensors' kind: those that 64 bits hold beside floating ones, whole ones beside those of 64 bits.
     bool has_numbers_of_its_kind() const {
-        return !(floats || wholes) || kind() == 'f' || (dtype->type_num == NPY_INT64 && !floats && held);
+        return !(floats || wholes) || (kind() == 'f' && held) || (dtype->type_num == NPY_INT64 && !floats && held);
     }
 };
 
+// What two tensors of different dtypes are computed in, where that is one of theirs that holds all of the other's numbers, or a
+// floating one of 32 or 64 bits beside whole numbers: as `Elementwise.result_dtype` has it. Null for others.
+PyArray_Descr* joint(PyArrayObject* a, PyArrayObject* b) {
+    constexpr const char* categories = "bif";
+    const char *of_a = std::strchr(categories, PyArray_DESCR(a)->kind), *of_b = std::strchr(categories, PyArray_DESCR(b)->kind);
+    if (!of_a || !of_b || !*of_a || !*of_b) return nullptr;
+    PyArrayObject* wins = nullptr;
+    if (of_a != of_b) wins = of_a > of_b ? a : b;
+    else if ((PyArray_NDIM(a) > 0) != (PyArray_NDIM(b) > 0)) wins = PyArray_NDIM(a) ? a : b;
+    else wins = PyArray_ITEMSIZE(a) > PyArray_ITEMSIZE(b) ? a : b;
+    const bool narrows = of_a == of_b && PyArray_ITEMSIZE(wins) < std::max(PyArray_ITEMSIZE(a), PyArray_ITEMSIZE(b));
+    if (narrows && (*of_a != 'f' || (PyArray_NDIM(a) && PyArray_NDIM(b)))) return nullptr;
+    return *std::max(of_a, of_b) == 'f' && PyArray_ITEMSIZE(wins) < 4 ? nullptr : PyArray_DESCR(wins);
+}
+
+bool is(const nb::object& text, const char* what) { return PyUnicode_CompareWithASCIIString(text.ptr(), what) == 0; }
+
 bool has(const nb::object& kinds, char kind) {
     return PyUnicode_FindChar(kinds.ptr(), Py_UCS4(kind), 0, PyUnicode_GetLength(kinds.ptr()), 1) >= 0;
+}
+
+// Two tensors of different dtypes at the end of the inputs, of which one is converted to the other's; null where Python is to look.
+nb::object run_jointly(PyObject* op, PyObject* const* args, Py_ssize_t n, Py_ssize_t count, PyObject* names,
+                       const nb::object& kinds, const nb::object& result) {
+    PyArrayObject *x = array_of(args[n - 2]), *y = array_of(args[n - 1]);
+    PyArray_Descr* into = PyArray_SIZE(x) < LARGE && PyArray_SIZE(y) < LARGE ? joint(x, y) : nullptr;
+    if (!into || !has(kinds, into->kind) || (into->kind != 'f' && is(result, "float"))) return nb::object();
+    const Py_ssize_t other = PyArray_DESCR(x) == into ? n - 1 : n - 2;
+    if (has_node(args[other])) return nb::object();  // the conversion is part of the graph
+    const nb::object instead = tensor_over(converted(other == n - 1 ? y : x, into));
+    PyObject* operands[MOST];
+    std::copy(args, args + n + count, operands);
+    operands[other] = instead.ptr();
+    Call c(op, operands, n, count, names);
+    return run(c);
 }
 
 // `Elementwise.run`: where nothing is to be promoted, that is for tensors of one dtype that the record computes in, and
@@ -265,16 +304,23 @@ PyObject* elementwise_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyO
         const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
         if (n && n + count < MOST) {
             nb::object result = asked(op, word_result), kinds = asked(op, word_kinds);
-            const bool chooses = n == 3 && PyUnicode_CompareWithASCIIString(result.ptr(), "select") == 0;
+            const bool chooses = n == 3 && is(result, "select");
             const Operands given(args, chooses && array_of(args[0]), n);  // a condition takes no part
             Call c(op, args, n, count, names);
             bool ready = given.fit && has(kinds, given.kind()) && given.has_numbers_of_its_kind();
             nb::object default_dtype;
-            if (!ready && given.fit && !given.large && has(kinds, 'f') && std::strchr("iub", given.kind()) &&
-                (given.floats || PyUnicode_CompareWithASCIIString(result.ptr(), "float") == 0)) {
+            if (!ready && given.fit && given.held && !given.large && has(kinds, 'f') && std::strchr("iub", given.kind()) &&
+                (given.floats || is(result, "float"))) {
                 default_dtype = asked(asked(dtypes, word_default).ptr(), word_numpy);
                 c.into = reinterpret_cast<PyArray_Descr*>(default_dtype.ptr());
                 ready = c.into->kind == 'f';
+            } else if (!ready && given.fit && !given.large && given.kind() == 'b' && given.wholes && !given.floats && given.held &&
+                       has(kinds, 'i') && !is(result, "integer")) {
+                default_dtype = nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(NPY_INT64)));
+                c.into = reinterpret_cast<PyArray_Descr*>(default_dtype.ptr()), ready = true;
+            } else if (!given.fit && n == 2 + chooses && array_of(args[n - 2]) && array_of(args[n - 1])) {
+                nb::object made = run_jointly(op, args, n, count, names, kinds, result);
+                if (made.is_valid()) return made.release().ptr();
             }
             if (ready) {
                 nb::object made = run(c);

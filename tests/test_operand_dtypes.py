@@ -1,0 +1,115 @@
+"""Elementwise operands of several dtypes: what is computed without Python, beside the joint dtype."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import framework as fw
+from framework import dtypes
+from framework.errors import DTypeError
+from framework.ops.language.elementwise import Elementwise
+from framework.ops.record.op import OPS
+
+KINDS = [fw.bool, fw.uint8, fw.int32, fw.int64, fw.float16, fw.float32, fw.float64, fw.complex64]
+NUMBERS = [0, 2, -3, True, 2.5, 1 << 70, math.nan, 1j]
+TWO = [op for op in OPS if isinstance(op, Elementwise) and (len(op.inputs) == 2 or op.result == "select")]
+
+
+def _outcome(op: Elementwise, operands: tuple) -> Any:
+    try:
+        return op.run(*operands)
+    except Exception as error:
+        return error
+
+
+def _equal(got: Any, want: Any) -> bool:
+    if isinstance(got, Exception) or isinstance(want, Exception):
+        return type(got) is type(want)
+    return got.dtype is want.dtype and got.shape == want.shape \
+        and np.array_equal(got.numpy(), want.numpy(), equal_nan=got.dtype.category >= dtypes.FLOAT)
+
+
+def _joint(op: Elementwise, operands: tuple) -> fw.dtype | None:
+    try:
+        return op.result_dtype(operands)[0]
+    except (DTypeError, OverflowError):
+        return None
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("a", KINDS, ids=str)
+def test_two_tensors_are_computed_in_their_joint_dtype(a):
+    fw.manual_seed(0)
+    for op, b, (m, n) in itertools.product(TWO, KINDS, [((), ()), ((), (3,)), ((3,), ()), ((3,), (2, 3))]):
+        condition = (fw.rand(2, 3) > 0.5,) if op.result == "select" else ()
+        x, y = (fw.rand(m) * 3 + 1).to(a), (fw.rand(n) * 3 + 1).to(b)
+        dtype, got = _joint(op, (*condition, x, y)), _outcome(op, (*condition, x, y))
+        if dtype is None:
+            assert isinstance(got, DTypeError), (op.name, b, got)
+        else:
+            assert _equal(got, _outcome(op, (*condition, x.to(dtype), y.to(dtype)))), (op.name, b, m, n)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("a", KINDS, ids=str)
+def test_a_tensor_and_a_number_are_computed_in_their_joint_dtype(a):
+    fw.manual_seed(0)
+    two = [op for op in TWO if len(op.inputs) == 2]
+    for op, number, size in itertools.product(two, NUMBERS, [(), (3,)]):
+        x = (fw.rand(size) * 3).to(a)
+        for operands in ((x, number), (number, x)):
+            dtype, got = _joint(op, operands), _outcome(op, operands)
+            if dtype is None:
+                assert isinstance(got, Exception), (op.name, operands, got)
+                continue
+            held = float(number) if dtype.category == dtypes.FLOAT else number
+            want = _outcome(op, tuple(x.to(dtype) if o is x else held for o in operands))
+            assert _equal(got, want), (op.name, operands, got, want)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_a_lesser_dtype_cannot_hold_is_infinite_without_a_warning():
+    assert (fw.ones(2) * fw.tensor(1e300, dtype=fw.float64)).tolist() == [math.inf] * 2
+    assert (fw.tensor(-1e300, dtype=fw.float64) + fw.ones(2)).tolist() == [-math.inf] * 2
+
+
+def test_operands_that_are_converted_carry_gradients():
+    x, w = fw.tensor([1.0, 2.0], requires_grad=True), fw.tensor(3.0, dtype=fw.float64, requires_grad=True)
+    whole, mask = fw.tensor([4, 5]), fw.tensor([True, False])
+    (x * whole + x * mask + x * w).sum().backward()
+    assert x.grad.tolist() == [8.0, 8.0] and x.grad.dtype is fw.float32
+    assert w.grad.item() == 3.0 and w.grad.dtype is fw.float64
+    whole.zero_()  # backward needs what was computed with, not this
+    y = (x * fw.tensor([4, 5])).sum()
+    y.backward()
+    assert x.grad.tolist() == [12.0, 13.0]
+
+
+def test_writing_into_a_converted_operand_is_as_it_was():
+    x, whole = fw.tensor([1.0, 2.0], requires_grad=True), fw.tensor([4, 5])
+    y = (x * whole).sum()
+    whole.zero_()
+    y.backward()
+    assert x.grad.tolist() == [4.0, 5.0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_linspace_is_numpys():
+    ends = [0, 1, -1, 0.5, 1e300, -1e300, 5e-324, math.inf, math.nan, 1e40, 7.3]
+    for a, b, n in itertools.product(ends, ends, [0, 1, 2, 3, 10, 1001]):
+        for dtype in (fw.float32, fw.float64, fw.float16):
+            got = fw.linspace(a, b, n, dtype=dtype)
+            with np.errstate(all="ignore"):
+                want = np.linspace(a, b, n).astype(dtype.numpy)
+            assert got.dtype is dtype and np.array_equal(got.numpy(), want, equal_nan=True), (a, b, n)
+    assert fw.linspace(0, 1, 3, requires_grad=True).requires_grad
+
+
+def test_eye_is_numpys():
+    for n, m, dtype in itertools.product([0, 1, 3, 700], [None, 0, 1, 2, 600], KINDS):
+        got = fw.eye(n, dtype=dtype) if m is None else fw.eye(n, m, dtype=dtype)
+        assert got.dtype is dtype and np.array_equal(got.numpy(), np.eye(n, m, dtype=dtype.numpy))
+    assert fw.eye(2, requires_grad=True).requires_grad
