@@ -149,3 +149,45 @@ def test_slopes(name, dtype):
     edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30], dtype)
     for function in (slope, array_function(f"{name}(x)", "x", np)):
         np.testing.assert_array_equal(function(edges), [0.5, 0.5, 1, 0, np.nan, 1, 0])
+
+
+def test_roots_are_rounded_as_ieee_754_wants():
+    """Bit by bit NumPy's, beside the middles between two numbers, and where there is no ordinary number."""
+    rng, root = np.random.default_rng(4), native_kernel("sqrt(x)", ("x",), len)
+    halves = rng.integers(1 << 52, 1 << 53, 4000).astype(np.float64)
+    middle = (halves + 0.5) ** 2
+    powers = 4.0 ** np.arange(-500, 500)
+    edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -1.0, 5e-324, 1e-310, 1e-290, 1e290, 1.7e308])
+    bits = rng.integers(0, (1 << 63) - (1 << 53), 4000).view(np.float64)
+    x = np.concatenate([middle, halves * halves, powers, bits, edges])
+    x = np.concatenate([x, np.nextafter(x, 0), np.nextafter(x, np.inf)])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(root(x), np.sqrt(x))
+    assert np.signbit(root(np.array([-0.0] * 9))).all()
+
+
+SPECIAL = {
+    "lgamma": (0, lambda x: mpmath.log(abs(mpmath.gamma(x)))), "erfinv": (0, mpmath.erfinv),
+    "erfcx": (0, lambda x: mpmath.exp(x * x) * mpmath.erfc(x)), "sinc": (0, mpmath.sincpi),
+    "log_ndtr": (0, lambda x: mpmath.log(mpmath.ncdf(x))),
+    "ndtri": (0, lambda p: mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1)),
+    **{f"polygamma {n}": (n, lambda x, n=n: mpmath.psi(n, x)) for n in (0, 1, 3)},
+    **{f"bessel_{kind} {n}": (n, lambda x, n=n, f=f: f(n, x)) for kind, f in (
+        ("j", mpmath.besselj), ("y", mpmath.bessely), ("i", mpmath.besseli), ("k", mpmath.besselk),
+        ("ie", lambda n, x: mpmath.exp(-abs(x)) * mpmath.besseli(n, x)),
+        ("ke", lambda n, x: mpmath.exp(x) * mpmath.besselk(n, x))) for n in (0, 1)},
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_functions_of_64_bits(name):
+    """To some units in the last place of the result or of 1, whichever is larger."""
+    (n, function), rng = SPECIAL[name], np.random.default_rng(5)
+    x = np.concatenate([rng.uniform(0.01, 1, 40), rng.uniform(1, 20, 40), rng.uniform(20, 60, 10)])
+    x = np.concatenate([x, -x])
+    low, high = {"erfinv": (-1, 1), "ndtri": (0, 1), "log_ndtr": (-60, 8), "erfcx": (-26, 60), "bessel_y": (0, 60),
+                 "bessel_k": (0, 60), "bessel_ke": (0, 60)}.get(name.split()[0], (-60, 60))
+    x = x[(x > low) & (x < high)]
+    for value, y in zip(x, getattr(_native.module, f"special_{name.split()[0]}")(x, n)):
+        exact = true_value(function, value)
+        assert abs(mpmath.mpf(float(y)) - exact) <= 1e-14 * max(1, abs(exact)), (value, y, exact)

@@ -138,6 +138,15 @@ FW_INLINE Vec<float> lookup(const float (&table)[16], Mask<float> i) {
 #else
 constexpr bool has_lookup = false;
 #endif
+#if defined(FW_AVX512)
+constexpr bool has_long_lookup = true;  // of doubles
+FW_INLINE Vec<double> lookup(const double (&table)[16], Mask<double> i) {
+    return (Vec<double>)_mm512_permutex2var_pd(_mm512_loadu_pd(table), (__m512i)i, _mm512_loadu_pd(table + 8));
+}
+#else
+constexpr bool has_long_lookup = false;
+#endif
+template <class T> constexpr bool looks_up = is_float<T> ? has_lookup : has_long_lookup;
 
 // One lane after the other through a scalar function: for the rare and the inherently serial.
 template <class V, class F> FW_INLINE V by_lane(F f, V x) {

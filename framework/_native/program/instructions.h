@@ -132,7 +132,7 @@ template <class T> FW_INLINE Vec<T> masked(Vec<T> x, Vec<T> r) {
 }
 FW_BINARY(gate, (masked<T>(x, x * y)))
 FW_BINARY(over, (masked<T>(x, x / y)))
-FW_UNARY(sqrt, sqrt(x))
+FW_UNARY(sqrt, (math::root<Vec<T>>(x)))
 FW_UNARY(floor, (math::floor<Vec<T>>(x)))
 FW_UNARY(ceil, (math::ceil<Vec<T>>(x)))
 FW_UNARY(trunc, (math::trunc<Vec<T>>(x)))

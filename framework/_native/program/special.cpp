@@ -21,35 +21,34 @@ template <double (*F)(double, int), class T> void each(const T* x, int64_t n, T*
 }
 
 // With Quick where the order is at most `most_quick`, or its negative.
-template <double (*F)(double, int), Floats Quick, int most_quick>
-void of_floats(const float* x, int64_t n, float* to, int order) {
-    if (size_of(order) > most_quick) return each<F, float>(x, n, to, order);
+template <double (*F)(double, int), class T, Many<T> Quick, int most_quick>
+void many(const T* x, int64_t n, T* to, int order) {
+    if (size_of(order) > most_quick) return each<F, T>(x, n, to, order);
     parallel(n, 2048, [&](int64_t begin, int64_t end) { Quick(x + begin, end - begin, to + begin, order, F); });
 }
 
-// With Quick for float32.
-template <double (*F)(double, int), Floats Quick, int least = 0, int most = 0, int most_quick = 0>
+template <double (*F)(double, int), Many<float> Floats, Many<double> Doubles, int least = 0, int most = 0, int most_quick = 0>
 Function fast(const char* name) {
-    return {name, least, most, most_quick, of_floats<F, Quick, most_quick>, each<F, double>};
+    return {name, least, most, most_quick, many<F, float, Floats, most_quick>, many<F, double, Doubles, most_quick>};
 }
 
 }  // namespace
 
 std::vector<Function> functions() {
     return {
-        fast<alone<log_gamma>, lgamma_of_floats>("special_lgamma"),
-        fast<polygamma, polygamma_of_floats, 0, MOST, 8>("special_polygamma"),
-        fast<alone<erfinv>, erfinv_of_floats>("special_erfinv"),
-        fast<alone<ndtri>, ndtri_of_floats>("special_ndtri"),
-        fast<bessel_ie, bessel_ie_of_floats, -3, 3, 1>("special_bessel_ie"),
-        fast<bessel_i, bessel_i_of_floats, -3, 3, 1>("special_bessel_i"),
-        fast<bessel_j, bessel_j_of_floats, -ORDER, ORDER, 1>("special_bessel_j"),
-        fast<bessel_y, bessel_y_of_floats, -ORDER, ORDER, 1>("special_bessel_y"),
-        fast<bessel_k, bessel_k_of_floats, -ORDER, ORDER, 1>("special_bessel_k"),
-        fast<bessel_ke, bessel_ke_of_floats, -ORDER, ORDER, 1>("special_bessel_ke"),
-        fast<alone<erfcx>, erfcx_of_floats>("special_erfcx"),
-        fast<alone<log_ndtr>, log_ndtr_of_floats>("special_log_ndtr"),
-        fast<sinc, sinc_of_floats, 0, ORDER, 1>("special_sinc"),
+        fast<alone<log_gamma>, many_lgamma<float>, many_lgamma<double>>("special_lgamma"),
+        fast<polygamma, many_polygamma<float>, many_polygamma<double>, 0, MOST, 8>("special_polygamma"),
+        fast<alone<erfinv>, many_erfinv<float>, many_erfinv<double>>("special_erfinv"),
+        fast<alone<ndtri>, many_ndtri<float>, many_ndtri<double>>("special_ndtri"),
+        fast<bessel_ie, many_bessel_ie<float>, many_bessel_ie<double>, -3, 3, 1>("special_bessel_ie"),
+        fast<bessel_i, many_bessel_i<float>, many_bessel_i<double>, -3, 3, 1>("special_bessel_i"),
+        fast<bessel_j, many_bessel_j<float>, many_bessel_j<double>, -ORDER, ORDER, 1>("special_bessel_j"),
+        fast<bessel_y, many_bessel_y<float>, many_bessel_y<double>, -ORDER, ORDER, 1>("special_bessel_y"),
+        fast<bessel_k, many_bessel_k<float>, many_bessel_k<double>, -ORDER, ORDER, 1>("special_bessel_k"),
+        fast<bessel_ke, many_bessel_ke<float>, many_bessel_ke<double>, -ORDER, ORDER, 1>("special_bessel_ke"),
+        fast<alone<erfcx>, many_erfcx<float>, many_erfcx<double>>("special_erfcx"),
+        fast<alone<log_ndtr>, many_log_ndtr<float>, many_log_ndtr<double>>("special_log_ndtr"),
+        fast<sinc, many_sinc<float>, many_sinc<double>, 0, ORDER, 1>("special_sinc"),
     };
 }
 

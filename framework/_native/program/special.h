@@ -10,7 +10,7 @@ namespace fw::special {
 struct Function {
     const char* name;
     int least, most;  // orders
-    int most_quick;   // orders up to this one, and their negatives, have a quicker formula for float32
+    int most_quick;   // orders up to this one, and their negatives, have a quicker formula
     void (*floats)(const float* x, int64_t n, float* to, int order);
     void (*doubles)(const double* x, int64_t n, double* to, int order);
 
@@ -19,23 +19,23 @@ struct Function {
 };
 std::vector<Function> functions();
 
-// -- of float32, a vector of doubles at a time: what is lost where large numbers cancel lies below the last digit of the result
+// -- several numbers at a time, float32 as doubles: what is lost where large numbers cancel lies below the last digit of the result
 
-// Of n numbers, of this order; `exact` is asked for those that the formula is not for.
-using Floats = void (*)(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
+// Of n numbers of one type, of this order; `exact` is asked for those that the formula is not for.
+template <class T> using Many = void (*)(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
 
-void lgamma_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
-void polygamma_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
-void erfinv_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
-void ndtri_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
-void erfcx_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
-void log_ndtr_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
-void bessel_j_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
-void bessel_y_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
-void bessel_i_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
-void bessel_ie_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
-void bessel_k_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
-void bessel_ke_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
-void sinc_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));
+template <class T> void many_lgamma(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
+template <class T> void many_polygamma(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
+template <class T> void many_erfinv(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
+template <class T> void many_ndtri(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
+template <class T> void many_erfcx(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
+template <class T> void many_log_ndtr(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
+template <class T> void many_bessel_j(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
+template <class T> void many_bessel_y(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
+template <class T> void many_bessel_i(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
+template <class T> void many_bessel_ie(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
+template <class T> void many_bessel_k(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
+template <class T> void many_bessel_ke(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
+template <class T> void many_sinc(const T* x, int64_t n, T* to, int order, double (*exact)(double, int));
 
 }  // namespace fw::special

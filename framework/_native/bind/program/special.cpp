@@ -7,7 +7,7 @@ namespace fw::special {
 namespace {
 
 void compute(const Function& f, const Array& rows, int order, const Array& out, Writes into) {
-    Release release(rows.size() * (rows.is<float>() && f.quick(order) ? 16 : 64), into);
+    Release release(rows.size() * (f.quick(order) ? 16 : 64), into);
     if (rows.is<float>()) f.floats(rows.data<float>(), rows.size(), out.data<float>(), order);
     else f.doubles(rows.data<double>(), rows.size(), out.data<double>(), order);
 }

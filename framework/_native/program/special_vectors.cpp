@@ -1,15 +1,16 @@
-// Special functions of float32 (special.h): the formulas of special_numbers.h with several numbers in a vector.
+// Special functions (special.h): the formulas of special_numbers.h with several numbers in a vector.
 #include "program/special.h"
-#include "program/special_floats.h"
+#include "program/special_tables.h"
+#include "program/special_vectors.h"
 #include "random/normal.h"
 
 namespace fw::special {
 namespace {
 
-// -- sin(pi t) and cos(pi t) for |t| <= 1/2: polynomials in t^2, 2^-51 ----------------------
+// -- sin(pi t) and cos(pi t) for |t| <= 1/2: polynomials in t^2, 2^-61 and 2^-51 ----------------------
 
-constexpr double SINE[] = {3.1415926535897927, -5.167712780049786, 2.550164039861884, -0.5992645288256148,
-    0.08214587882077493, -0.007370364352718201, 0.0004659870919775173, -2.1133714397960184e-05};
+constexpr double SINE[] = {3.141592653589793, -5.167712780049969, 2.5501640398773007, -0.5992645293189447,
+    0.0821458865731029, -0.007370430505916944, 0.0004662998161898394, -2.1903497074626018e-05, 7.697826768224191e-07};
 constexpr double COSINE[] = {1.0, -4.934802200544676, 4.058712126416498, -1.335262768843456, 0.23533063012967062,
     -0.02580688873817758, 0.001929556278037417, -0.00010456656706174584, 4.149578027057121e-06};
 
@@ -72,9 +73,8 @@ V digamma(V x) {
 }
 
 // (-1)^(n+1) n! zeta(n + 1, x) for x > 0: terms of the sum, then the Euler-Maclaurin formula, as in special_numbers.h
-constexpr double TURNING[] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66};
-
-V polygamma(V z, int n) {
+template <class T> V polygamma(V z, int n) {
+    constexpr int terms = short_digits<T> ? 8 : 12, turns = short_digits<T> ? 5 : 10;
     const double s = n + 1;
     const auto inverse = [n](V y) {  // y^-s
         const V one = 1.0 / y;
@@ -83,12 +83,12 @@ V polygamma(V z, int n) {
         return p;
     };
     V total = {};
-    for (int k = 0; k < 8 + n; ++k, z += 1.0) total += inverse(z);
+    for (int k = 0; k < terms + n; ++k, z += 1.0) total += inverse(z);
     const V last = inverse(z), square = 1.0 / (z * z);
     V tail = last * z / (s - 1) + 0.5 * last, power = last / z;
     double factor = s, factorial = 2, n_factorial = n % 2 ? 1 : -1;
-    for (int j = 1; j <= 5; ++j, power *= square) {
-        tail += TURNING[j - 1] / factorial * factor * power;
+    for (int j = 1; j <= turns; ++j, power *= square) {
+        tail += BERNOULLI[j - 1] / factorial * factor * power;
         factor *= (s + 2 * j - 1) * (s + 2 * j);
         factorial *= (2 * j + 1) * (2 * j + 2);
     }
@@ -133,7 +133,7 @@ V quantile(V q, V end) {
     return end >= 0.0 ? y : V{} + NOT;
 }
 
-// -- the inverse of erf: x times a polynomial in w = -log(1 - x^2), 2^-34; beyond 5 in the root of w ---------------
+// -- the inverse of erf: x times a polynomial in w = -log(1 - x^2), 2^-34 and 2^-58; beyond 5 in the root of w -------
 
 constexpr double INVERSE_NEAR[] = {1.5014093511307296, 0.6166006919867009, -0.026108237741432467, -0.019573564270649057,
     0.008525432590256501, -0.0004878764749554979, -0.0008343272659614886, 0.00029213577974979843, 2.10274531521873e-05,
@@ -147,7 +147,14 @@ constexpr double LOG_PART[] = {1.0000000000337093, -0.5000000033168733, 0.333333
     0.2000010840788648, -0.1667048317981796, 0.14285649477647316, -0.12410622112909875, 0.1101935062910602,
     -0.10879439957071714, 0.10741801735008594, -0.05996999363706579};
 
-V erfinv(V x) {
+constexpr double INVERSE[] = {1.501409351110792, 0.6166006918604175, -0.02610823577739765, -0.019573561059547377,
+    0.008525400950939892, -0.0004878983983252155, -0.0008341356436926482, 0.0002921906851342163, 2.0472417839420812e-05,
+    -4.1432071450377935e-05, 8.652721877484876e-06, 2.851652817060834e-06, -1.853870554105327e-06,
+    1.3583392473566449e-07, 1.9953933232996815e-07, -7.08985061397636e-08, -6.70810932648382e-09,
+    1.1040417909061025e-08, -1.9880707100189075e-09, -9.760204713196851e-10, 4.4650677608736676e-10,
+    3.867417238765463e-11, -3.9169363297916484e-11};
+
+V short_erfinv(V x) {
     const V size = math::abs<V>(x);
     const auto [k, m] = math::split<V>((1.0 - size) * (1.0 + size));
     const V f = 1.0 - m, w = f * math::poly<V>(-f, LOG_PART) - k * 0.69314718055994530942;
@@ -161,6 +168,16 @@ V erfinv(V x) {
     return size <= 1.0 ? x * y : V{} + NOT;
 }
 
+template <class T> V erfinv(V x) {
+    if constexpr (short_digits<T>) return short_erfinv(x);
+    const V size = math::abs<V>(x), w = -math::log_positive<V>((1.0 - size) * (1.0 + size));
+    V y = x * math::poly<V>(w * 0.4 - 1.0, INVERSE);
+    const auto outer = w > 5.0;
+    if (math::any(outer)) y = outer ? math::copysign<V>(0.70710678118654752440 * tail(0.5 * (1.0 - size)), x) : y;
+    y = size == 1.0 ? math::copysign<V>(V{} + INF, x) : y;
+    return size <= 1.0 ? y : V{} + NOT;
+}
+
 // -- normal tails: exp(a^2) erfc(a) (a + 3) in (a - 3) / (a + 3), 2^-34 ---------------------------------------------
 
 constexpr double TAIL[] = {1.074006907095583, -0.8833944527814879, 0.5902283561681002, -0.3104672766619819,
@@ -168,52 +185,70 @@ constexpr double TAIL[] = {1.074006907095583, -0.8833944527814879, 0.59022835616
     -0.00027470452039214384, 0.00010612604536456836, 2.7432789493835322e-05, -1.5676277782942797e-05, -2.392885825645366e-06,
     1.5353711747406371e-06};
 
-V scaled_tail(V a) {  // exp(a^2) erfc(a) for a >= 0
+template <class T> V scaled_tail(V a) {  // exp(a^2) erfc(a) for a >= 0
+    if constexpr (!short_digits<T>) {
+        a = math::lesser(math::all<V>(1e300), a);
+        if constexpr (math::has_long_lookup)
+            if (!math::any(a > math::Erf<double>::scaled_to)) return math::scaled_by_table(a);
+        const auto g = math::erfc_scaled(a);
+        return g.hi + g.lo;
+    }
     a = math::lesser(math::all<V>(1e300), a);
     const V inverse = 1.0 / (a + 3.0);
     return inverse * math::poly<V>((a - 3.0) * inverse, TAIL);
 }
 
-V erfcx(V x) {
-    const V y = scaled_tail(math::abs<V>(x));
+template <class T> V erfcx(V x) {
+    const V y = scaled_tail<T>(math::abs<V>(x));
     const auto left = x < 0.0;
-    return math::any(left) ? (left ? 2.0 * math::exp<V>(x * x) - y : y) : y;
+    if (!math::any(left)) return y;
+    const auto [square, rest] = math::two_product<V>(x, x);
+    const V e = math::exp<V>(square), more = 2.0 * e;
+    return left ? (more < INF ? more + (more * rest - y) : more) : y;
 }
 
-V log_ndtr(V x) {
-    const V scaled = 0.5 * scaled_tail(math::abs<V>(x) * 0.70710678118654752440), square = 0.5 * x * x;
+template <class T> V log_ndtr(V x) {
+    const V scaled = 0.5 * scaled_tail<T>(math::abs<V>(x) * 0.70710678118654752440), square = 0.5 * x * x;
     const auto left = x < 0.0;
     V tail = scaled;
     if (math::any(~left)) tail = left ? scaled : scaled * math::exp<V>(-square);
+    if constexpr (!short_digits<T>) return left ? math::log<V>(tail) - square : math::log1p<V>(-tail);
     const V log = math::log<V>(left ? tail : 1.0 - tail);
     return left ? log - square : (tail < 1e-6 ? -tail - 0.5 * tail * tail : log);
 }
 
 }  // namespace
 
-void lgamma_of_floats(const float* x, int64_t n, float* to, int, double (*)(double, int)) {
+template <class T> void many_lgamma(const T* x, int64_t n, T* to, int, double (*)(double, int)) {
     each(x, n, to, [](V v) { return lgamma(v); });
 }
-void polygamma_of_floats(const float* x, int64_t n, float* to, int order, double (*exact)(double, int)) {
+template <class T> void many_polygamma(const T* x, int64_t n, T* to, int order, double (*exact)(double, int)) {
     if (!order) return each(x, n, to, [](V v) { return digamma(v); });
-    each(x, n, to, [order](V v) { return polygamma(v, order); });
+    each(x, n, to, [order](V v) { return polygamma<T>(v, order); });
     for (int64_t i = 0; i < n; ++i)
-        if (!(x[i] > 0 && x[i] <= std::numeric_limits<float>::max())) to[i] = float(exact(x[i], order));
+        if (!(x[i] > 0 && x[i] <= std::numeric_limits<T>::max())) to[i] = T(exact(x[i], order));
 }
-void erfinv_of_floats(const float* x, int64_t n, float* to, int, double (*)(double, int)) {
-    each(x, n, to, [](V v) { return erfinv(v); });
+template <class T> void many_erfinv(const T* x, int64_t n, T* to, int, double (*)(double, int)) {
+    each(x, n, to, [](V v) { return erfinv<T>(v); });
 }
-void erfcx_of_floats(const float* x, int64_t n, float* to, int, double (*)(double, int)) {
-    each(x, n, to, [](V v) { return erfcx(v); });
+template <class T> void many_erfcx(const T* x, int64_t n, T* to, int, double (*)(double, int)) {
+    each(x, n, to, [](V v) { return erfcx<T>(v); });
 }
-void log_ndtr_of_floats(const float* x, int64_t n, float* to, int, double (*)(double, int)) {
-    each(x, n, to, [](V v) { return log_ndtr(v); });
+template <class T> void many_log_ndtr(const T* x, int64_t n, T* to, int, double (*)(double, int)) {
+    each(x, n, to, [](V v) { return log_ndtr<T>(v); });
 }
-void ndtri_of_floats(const float* x, int64_t n, float* to, int, double (*)(double, int)) {
+template <class T> void many_ndtri(const T* x, int64_t n, T* to, int, double (*)(double, int)) {
     each(x, n, to, [](V p) { return quantile(p - 0.5, p < 0.5 ? p : 1.0 - p); });
 }
-void sinc_of_floats(const float* x, int64_t n, float* to, int order, double (*)(double, int)) {
-    each(x, n, to, [order](V v) { return sinc(v, order); });
+template <class T> void many_sinc(const T* x, int64_t n, T* to, int order, double (*exact)(double, int)) {
+    if (!order || short_digits<T>) return each(x, n, to, [order](V v) { return sinc(v, order); });
+    for (int64_t i = 0; i < n; ++i) to[i] = T(exact(x[i], order));
 }
+
+#define FW_MANY(name)                                                                                        \
+    template void many_##name<float>(const float*, int64_t, float*, int, double (*)(double, int)); \
+    template void many_##name<double>(const double*, int64_t, double*, int, double (*)(double, int));
+FW_MANY(lgamma) FW_MANY(polygamma) FW_MANY(erfinv) FW_MANY(erfcx) FW_MANY(log_ndtr) FW_MANY(ndtri) FW_MANY(sinc)
+#undef FW_MANY
 
 }  // namespace fw::special
