@@ -8,13 +8,14 @@ import numpy as np
 from .. import _native
 
 
-def native_or(name: str | None, plain: Callable) -> Callable:
+def native_or(name: str | None, plain: Callable, wide: bool = False) -> Callable:
     """``plain``, but the extension's function ``name`` is asked first, where there is one.
 
     It takes the same arguments and returns NotImplemented for cases that it leaves to ``plain``.
+    wide: whether it is asked once more for what it declines of float16 and bfloat16, as float32.
     """
     native: Any = None if name is None else getattr(_native.module, name, None)
-    return plain if native is None else _native.module.preferring(native, plain)
+    return plain if native is None else _native.module.preferring(native, plain, wide)
 
 
 def asked(kernel: Any) -> Any:

@@ -3,6 +3,7 @@
 
 #include "bind/array.h"
 #include "bind/collected.h"
+#include "bind/tensors/tensors.h"
 #include <structmember.h>
 
 namespace fw {
@@ -14,6 +15,7 @@ struct Preferred {
     vectorcallfunc call;
     PyObject* native;
     PyObject* plain;
+    bool wide;  // whether what the first one declines of 16 bits goes to it once more as float32
     void close() {}
 };
 
@@ -22,6 +24,13 @@ PyObject* preferred_call(PyObject* self, PyObject* const* args, size_t given, Py
     PyObject* result = PyObject_Vectorcall(p->native, args, given, keywords);
     if (result != Py_NotImplemented) return result;
     Py_DECREF(result);
+    if (p->wide) {
+        PyObject* rounded = guarded([&]() {
+            return tensors::narrowed(self, args, PyVectorcall_NARGS(given), keywords).release().ptr();
+        });
+        if (rounded != Py_NotImplemented) return rounded;
+        Py_DECREF(rounded);
+    }
     return PyObject_Vectorcall(p->plain, args, given, keywords);
 }
 
@@ -44,10 +53,11 @@ PyType_Spec spec = {"framework._native.Preferred", sizeof(Preferred), 0,
 
 PyTypeObject* preferred_type = nullptr;
 
-nb::object preferring(nb::object native, nb::object plain) {
+nb::object preferring(nb::object native, nb::object plain, bool wide) {
     auto* p = PyObject_GC_New(Preferred, preferred_type);
     if (!p) throw nb::python_error();
     p->call = preferred_call;
+    p->wide = wide;
     p->native = native.release().ptr();
     p->plain = plain.release().ptr();
     PyObject_GC_Track(reinterpret_cast<PyObject*>(p));
@@ -59,7 +69,7 @@ nb::object preferring(nb::object native, nb::object plain) {
 FW_BIND(m) {
     preferred_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
     if (!preferred_type) throw nb::python_error();
-    m.def("preferring", &preferring, nb::arg("native"), nb::arg("plain"));
+    m.def("preferring", &preferring, nb::arg("native"), nb::arg("plain"), nb::arg("wide") = false);
 }
 
 }  // namespace fw

@@ -19,6 +19,7 @@ from ...memory_formats import format_of, order
 from ..record.batched import merged
 from ..record.op import Meta, Op
 from ..record.road import NEVER, row_major
+from ..record.rounded import in_float32, is_half
 
 
 class Plan(NamedTuple):
@@ -165,6 +166,8 @@ def _resample_cpu(x: Any, *, dim: int, plan: Plan, back: bool) -> Any:
         out = _native_resample(x, dim, *lists(plan, back))
         if out is not NotImplemented:
             return out
+        if is_half(x):
+            return in_float32(_resample_cpu, x, dim=dim, plan=plan, back=back)
     return _resample_kernel(np, x, dim=dim, plan=plan, back=back)
 
 

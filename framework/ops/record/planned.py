@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import _native
 from ...autograd.mode import state
+from ...dtypes import FLOATING
 from ...quiet import quiet
 
 Step = tuple[Callable, int, dict[str, Any]]
@@ -54,8 +55,8 @@ def writes_graphs() -> bool:
 
 def have_kernels(*tensors: Any) -> bool:
     """Whether a call on these may be one kernel of ours in place of several ops: all are None or NumPy's
-    arrays, of which the floating ones have one dtype of 32 or 64 bits, there are kernels, nobody writes a
-    graph of the call, and nothing is differentiated forward."""
+    arrays, of which the floating ones have one dtype (16 bits go as float32, `rounded.py`), there are kernels,
+    nobody writes a graph of the call, and nothing is differentiated forward."""
     if _native.module is None or type(state.enabled) is not bool or writes_graphs():
         return False
     found = None
@@ -67,8 +68,8 @@ def have_kernels(*tensors: Any) -> bool:
             return False
         if a.dtype.kind in "iub":
             continue
-        char = a.dtype.char
-        if char not in "fd" or found is not None and char != found:
+        dtype = a.dtype
+        if dtype.kind not in FLOATING or found is not None and dtype != found:
             return False
-        found = char
+        found = dtype
     return found is not None

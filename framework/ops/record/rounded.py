@@ -161,5 +161,5 @@ def native_or_wide(name: str | None, plain: Callable) -> Callable:
         if any(map(is_half, arrays)):
             return in_float32(kernel, *arrays, **settings)
         return plain(*arrays, **settings)
-    kernel = native_or(name, fallback)
+    kernel = native_or(name, fallback, wide=True)
     return kernel

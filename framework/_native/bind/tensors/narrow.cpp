@@ -12,10 +12,10 @@ namespace {
 bool is_simple(PyObject* x) {
     return PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyBool_Check(x) || x == Py_None || PyUnicode_CheckExact(x);
 }
-bool is_simple_setting(PyObject* x) {
-    if (!PyTuple_CheckExact(x)) return is_simple(x);
+bool is_simple_setting(PyObject* x, int deep = 3) {
+    if (!PyTuple_Check(x)) return is_simple(x);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(x); ++i)
-        if (!is_simple(PyTuple_GET_ITEM(x, i))) return false;
+        if (!deep || !is_simple_setting(PyTuple_GET_ITEM(x, i), deep - 1)) return false;
     return true;
 }
 
@@ -51,33 +51,11 @@ nb::object rounded(nb::object result, PyArray_Descr* type) {
 // (kernel, *arrays, **settings); `plain`: Python's function, which is called where anything is unusual.
 PyObject* in_float32(PyObject* plain, PyObject* const* args, Py_ssize_t n, PyObject* names) {
     return guarded([&]() -> PyObject* {
-        const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
-        PyArray_Descr* found = nullptr;
-        bool usual = n > 1;
-        for (Py_ssize_t i = 1; i < n && usual; ++i) {
-            if (!PyArray_CheckExact(args[i])) {
-                usual = is_simple(args[i]);
-                continue;
-            }
-            auto* a = reinterpret_cast<PyArrayObject*>(args[i]);
-            PyArray_Descr* d = PyArray_DESCR(a);
-            if (d->kind == 'i' || d->kind == 'u' || d->kind == 'b') continue;
-            usual = is_narrow(a) && (!found || found == d);
-            found = d;
+        if (n > 0) {
+            nb::object result = narrowed(args[0], args + 1, n - 1, names);
+            if (result.ptr() != Py_NotImplemented) return result.release().ptr();
         }
-        for (Py_ssize_t i = 0; i < count && usual; ++i) usual = is_simple_setting(args[n + i]);
-        if (!usual || !found) return PyObject_Vectorcall(plain, args, size_t(n), names);
-        const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(found));  // while arrays come and go
-        const nb::object wide = nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(NPY_FLOAT)));
-        std::vector<nb::object> made;
-        std::vector<PyObject*> given(args + 1, args + n + count);
-        for (Py_ssize_t i = 0; i < n - 1; ++i) {
-            if (!PyArray_CheckExact(given[size_t(i)]) || !is_narrow(reinterpret_cast<PyArrayObject*>(given[size_t(i)]))) continue;
-            made.push_back(as(given[size_t(i)], reinterpret_cast<PyArray_Descr*>(wide.ptr())));
-            given[size_t(i)] = made.back().ptr();
-        }
-        nb::object result = taken(PyObject_Vectorcall(args[0], given.data(), size_t(n - 1), names));
-        return rounded(std::move(result), reinterpret_cast<PyArray_Descr*>(type.ptr())).release().ptr();
+        return PyObject_Vectorcall(plain, args, size_t(n), names);
     });
 }
 
@@ -86,6 +64,36 @@ PyMethodDef method = {"in_float32", reinterpret_cast<PyCFunction>(reinterpret_ca
                       "Run a kernel on bfloat16 (or float16) as on float32; beside a wider array the result stays as it is."};
 
 }  // namespace
+
+nb::object narrowed(PyObject* kernel, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+    const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
+    PyArray_Descr* found = nullptr;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        if (!PyArray_CheckExact(args[i])) {
+            if (!is_simple(args[i])) return not_implemented();
+            continue;
+        }
+        auto* a = reinterpret_cast<PyArrayObject*>(args[i]);
+        PyArray_Descr* d = PyArray_DESCR(a);
+        if (d->kind == 'i' || d->kind == 'u' || d->kind == 'b') continue;
+        if (!is_narrow(a) || (found && found != d)) return not_implemented();
+        found = d;
+    }
+    if (!found) return not_implemented();
+    for (Py_ssize_t i = 0; i < count; ++i)
+        if (!is_simple_setting(args[n + i])) return not_implemented();
+    const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(found));  // while arrays come and go
+    const nb::object wide = nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(NPY_FLOAT)));
+    std::vector<nb::object> made;
+    std::vector<PyObject*> given(args, args + n + count);
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        if (!PyArray_CheckExact(given[size_t(i)]) || !is_narrow(reinterpret_cast<PyArrayObject*>(given[size_t(i)]))) continue;
+        made.push_back(as(given[size_t(i)], reinterpret_cast<PyArray_Descr*>(wide.ptr())));
+        given[size_t(i)] = made.back().ptr();
+    }
+    nb::object result = taken(PyObject_Vectorcall(kernel, given.data(), size_t(n), names));
+    return rounded(std::move(result), reinterpret_cast<PyArray_Descr*>(type.ptr()));
+}
 
 FW_BIND(m) {
     m.def("short_in_float32", [](nb::object plain) { return taken(PyCFunction_NewEx(&method, plain.ptr(), nullptr)); });

@@ -59,6 +59,9 @@ nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* array
 PyObject* by_python(PyObject* f, PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names);
 // The CPU's function of a record; `narrow`: for bfloat16.
 nb::object kernel_of(PyObject* op, bool narrow);
+// What a kernel makes of arrays of float16, or of bfloat16, as of float32, rounded to what they were; not_implemented() where none
+// is, and where anything is unusual.
+nb::object narrowed(PyObject* kernel, PyObject* const* args, Py_ssize_t n, PyObject* names);
 // The bits of an element of this type that is this number of Python; false where NumPy may have a word to say about it.
 bool element_of(PyArray_Descr* type, PyObject* number, moving::Pair& bits);
 // An array that stays while a kernel runs, whatever another thread gives its tensor meanwhile.
