@@ -184,3 +184,21 @@ def test_normal_numbers_have_the_moments_of_the_distribution():
         assert (np.abs(np.subtract(moments, [0, 1, 0, 3, 15])) < [0.005, 0.008, 0.02, 0.05, 0.6]).all()
         assert abs((np.abs(z) > 3).mean() - 0.0026998) < 3e-4
         assert abs(np.corrcoef(z[:-1], z[1:])[0, 1]) < 0.005
+
+
+@pytest.mark.parametrize("dtype", [fw.float16, fw.bfloat16])
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-2.0, 3.0), (0.3, 0.3), (-5.0, 0.0), (1e-3, 2e-3),
+                                    (0.0, 60000.0)])
+def test_numbers_of_16_bits_drawn_in_place_are_those_drawn_beside(dtype, bounds):
+    """At once into memory as by a generator of one's own, which goes the long way; without the upper end."""
+    low, high = bounds
+    for fill in (lambda x, **g: x.uniform_(low, high, **g), lambda x, **g: x.normal_(low, high + 6, **g)):
+        x, y = (fw.zeros(3000, dtype=dtype) for _ in range(2))
+        fw.manual_seed(11)
+        fill(x)
+        fill(y, generator=fw.Generator().manual_seed(11))
+        np.testing.assert_array_equal(x.double().numpy(), y.double().numpy())
+    if bounds[0] < bounds[1]:
+        x.uniform_(*bounds)
+        assert x.min().item() >= fw.tensor(bounds[0], dtype=dtype).item()
+        assert x.max().item() < fw.tensor(bounds[1], dtype=dtype).item()

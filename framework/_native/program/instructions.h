@@ -112,6 +112,10 @@ FW_TERNARY(where_nan, x != x ? y : z)
 FW_TERNARY(shrink, (magnitude<T>(x) <= y ? Vec<T>{} : z))
 FW_TERNARY(outside, as_numbers<T>((x <= y) | (x >= z)))
 FW_TERNARY(raised, x <= y ? z : x)
+template <class T> FW_INLINE Vec<T> finite_or(Vec<T> x, Vec<T> high, Vec<T> low) {
+    return x == splat<T>(math::inf<T>) ? high : x == splat<T>(-math::inf<T>) ? low : x;
+}
+FW_TERNARY(finite_or, (finite_or<T>(x, y, z)))
 FW_BINARY(leaky, x > Vec<T>{} ? x : wrapped<T>(unwrapped<T>(y) * unwrapped<T>(x)))
 FW_BINARY(div, x / y)
 FW_BINARY(maximum, (maximum<T>(x, y)))
@@ -229,6 +233,10 @@ template <class T> void f_raised(T* d, const T* a, const T* b, const T* c, int64
     const Vec<T> y = splat<T>(*b), z = splat<T>(*c);
     each(d, a, n, [y, z](Vec<T> x) -> Vec<T> { return x <= y ? z : x; });
 }
+template <class T> void f_finite_or(T* d, const T* a, const T* b, const T* c, int64_t n) {
+    const Vec<T> y = splat<T>(*b), z = splat<T>(*c);
+    each(d, a, n, [y, z](Vec<T> x) -> Vec<T> { return finite_or<T>(x, y, z); });
+}
 template <class T> void f_shrink(T* d, const T* a, const T* b, const T* c, int64_t n) {
     const Vec<T> y = splat<T>(*b);
     auto kept = [y](Vec<T> x, Vec<T> z) -> Vec<T> { return magnitude<T>(x) <= y ? Vec<T>{} : z; };
@@ -274,7 +282,8 @@ template <class T> struct Instructions<T, false> {
         I(silu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16), I(sinh, 20),
         I(cosh, 20), I(asinh, 25), I(acosh, 25), I(atanh, 25), I(floor, 1), I(ceil, 1), I(trunc, 1), I(rint, 1), I(frac, 2),
         I(hard_gate, 7), I(hardswish, 8), I(hardswish_slope, 8), I(smooth, 10), I(huber, 7), I(nextafter, 6),
-        I(rsqrt, 6), I(pow, 50), I(atan2, 25), I(hypot, 12), I(fmod, 50), I(remainder, 50), I(copysign, 1)};
+        I(rsqrt, 6), I(pow, 50), I(atan2, 25), I(hypot, 12), I(fmod, 50), I(remainder, 50), I(copysign, 1),
+        I3(finite_or, 3)};
 };
 #undef FW_FOR_ALL
 #undef I

@@ -55,8 +55,8 @@ def writes_graphs() -> bool:
 
 def have_kernels(*tensors: Any) -> bool:
     """Whether a call on these may be one kernel of ours in place of several ops: all are None or NumPy's
-    arrays, of which the floating ones have one dtype (16 bits go as float32, `rounded.py`), there are kernels,
-    nobody writes a graph of the call, and nothing is differentiated forward."""
+    arrays, of which the floating ones have one dtype (of 16 bits as float32), there are kernels, nobody
+    writes a graph of the call, and nothing is differentiated forward."""
     if _native.module is None or type(state.enabled) is not bool or writes_graphs():
         return False
     found = None

@@ -1,7 +1,11 @@
 // Random numbers drawn straight into the memory of a tensor outside the graph, and the change counted. Each function answers
 // NotImplemented, and has drawn nothing, where Python is to go the whole way.
+#include <algorithm>
 #include <cmath>
 
+#include "base/bf16.h"
+#include "base/half.h"
+#include "bind/bf16_array.h"
 #include "bind/random/state.h"
 #include "bind/tensors/tensors.h"
 #include "random/variates.h"
@@ -20,6 +24,8 @@ struct Target {
                PyArray_SIZE(held.a) < FEW_DRAWN && nobody_looks();
     }
     int type() const { return PyArray_TYPE(held.a); }
+    bool narrow() const { return type() == NPY_HALF || is_bf16(PyArray_DESCR(held.a)); }
+    bool half() const { return type() == NPY_HALF; }
 };
 
 // draw(words, elements, their number)
@@ -32,6 +38,25 @@ template <class T, class F> nb::object drawn_into(Target& target, State& state, 
     state.store();
     bump(x.ptr(), name.ptr());
     return nb::borrow(x);
+}
+
+// The number of 16 bits nearest to x, and the one before it on the way down.
+float rounded(float x, bool half) { return half ? widen(narrow_half(x)) : widen(narrow(x)); }
+float below(float x, bool half) {
+    const uint16_t bits = half ? narrow_half(x).bits : narrow(x).bits;
+    const uint16_t less = bits & 0x8000 ? bits + 1 : bits ? bits - 1 : 0x8001;
+    return half ? widen(Half{less}) : widen(Bf16{less});
+}
+
+// draw(words, floats, their number), of numbers of 16 bits
+template <class F> nb::object drawn_narrow(Target& target, State& state, nb::handle x, nb::handle name, F&& draw) {
+    const bool half = target.half();
+    std::vector<float> wide(size_t(PyArray_SIZE(target.held.a)), 0.0f);
+    return drawn_into<uint16_t>(target, state, x, name, [&](uint64_t* words, uint16_t* out, int64_t n) {
+        draw(words, wide.data(), n);
+        if (half) narrow(reinterpret_cast<Half*>(out), wide.data(), n);
+        else narrow(reinterpret_cast<Bf16*>(out), wide.data(), n);
+    });
 }
 
 template <class F> nb::object of_floats(Array words, nb::handle x, nb::handle name, F&& draw) {
@@ -48,6 +73,18 @@ constexpr double BEYOND = 1e30;  // beyond, results may be inf
 // Uniform in [low, high).
 nb::object into_uniform(Array words, nb::handle x, double low, double high, nb::handle name) {
     if (!(-BEYOND < low && low <= high && high < BEYOND)) return not_implemented();
+    if (Target target(x); target.good && target.narrow()) {  // by integers of 11 bits: a float32 might be rounded to 1
+        State state(words);
+        if (!state.usable || (target.half() && high - low > 65504)) return not_implemented();
+        const bool half = target.half();
+        const float from = rounded(float(low), half), to = rounded(float(high), half), last = from < to ? below(to, half) : to;
+        return drawn_narrow(target, state, x, name, [=](uint64_t* state_words, float* out, int64_t n) {
+            std::vector<int64_t> whole(size_t(n), 0);
+            random::draw_integers(state_words, whole.data(), n, 0, 2048);
+            for (int64_t i = 0; i < n; ++i)
+                out[i] = std::min(rounded(float(whole[size_t(i)]) * 0x1p-11f, half) * float(high - low) + float(low), last);
+        });
+    }
     return of_floats(words, x, name, [=](uint64_t* state, auto* out, int64_t n) {
         using T = std::remove_pointer_t<decltype(out)>;
         random::draw_between<T>(state, out, n, low, high);
@@ -56,6 +93,13 @@ nb::object into_uniform(Array words, nb::handle x, double low, double high, nb::
 
 nb::object into_normal(Array words, nb::handle x, double mean, double deviation, nb::handle name) {
     if (!(std::fabs(mean) < BEYOND && deviation >= 0 && deviation < BEYOND)) return not_implemented();
+    if (Target target(x); target.good && target.narrow()) {
+        State state(words);
+        if (!state.usable) return not_implemented();
+        return drawn_narrow(target, state, x, name, [=](uint64_t* state_words, float* out, int64_t n) {
+            random::draw_spread<float>(state_words, out, n, mean, deviation);
+        });
+    }
     return of_floats(words, x, name, [=](uint64_t* state, auto* out, int64_t n) {
         using T = std::remove_pointer_t<decltype(out)>;
         random::draw_spread<T>(state, out, n, mean, deviation);
