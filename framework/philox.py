@@ -44,17 +44,22 @@ class _Scratch(threading.local):
 
     def at(self, key: int, *counter: int, purpose: int = _COINS) -> "np.random.Philox":
         """The source of numbers that follow ``counter``."""
-        if self.bits is None:
-            self.bits = np.random.Philox(key=0)
         words = np.zeros(WORDS, np.uint64)
         words[:2] = key, purpose
         words[2:2 + len(counter)] = counter
         words[10] = 4
+        return self.from_state(words)
+
+    def from_state(self, words: np.ndarray) -> "np.random.Philox":
+        """The source of numbers whose state these words are."""
+        if self.bits is None:
+            self.bits = np.random.Philox(key=0)
         self.bits.state = state_of(words)
         return self.bits
 
 
 _scratch = _Scratch()
+from_state = _scratch.from_state
 
 
 def coins(key: int, n: int, p: float) -> np.ndarray:

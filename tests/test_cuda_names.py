@@ -14,6 +14,7 @@ from framework.errors import DeviceError
 
 @pytest.fixture(autouse=True)
 def streams_end(cupy):  # noqa: F811
+    fw.cuda.graph.default_capture_stream = None
     yield
     fw.cuda.set_stream(fw.cuda.default_stream())
     if hasattr(cupy, "_memory"):

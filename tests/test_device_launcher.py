@@ -119,6 +119,31 @@ def test_what_launches_without_python(driver, cupy):  # noqa: F811
     assert driver.launches - before == 4
 
 
+def test_results_are_written_into_memory_without_python(driver, cupy):  # noqa: F811
+    """Over an operand, or beside all of them; what overlaps, lies otherwise or has another dtype is left."""
+    kernel = DeviceKernel("x - y", ("x", "y"), None)
+    a, b = (cupy.asarray(np.arange(12, dtype="f").reshape(3, 4) * k) for k in (1, 2))
+    kernel(a, b)
+    quick, out = kernel.quick[1], cupy.zeros((3, 4), "f")
+    assert quick(a, b, out=out) is out and out.tolist() == (-np.arange(12.0).reshape(3, 4)).tolist()
+    assert quick(a, b, out=a) is a and a.tolist() == out.tolist()
+    assert quick(a, b, out=None).tolist() == (a.get() - b.get()).tolist()
+    long = cupy.zeros(20, "f")
+    for wrong in (cupy.zeros((4, 3), "f"), cupy.zeros((3, 4), "d"), cupy.zeros((4, 3), "f").T,
+                  cupy.zeros((3, 8), "f")[:, ::2], np.zeros((3, 4), "f")):
+        assert quick(a, b, out=wrong) is NotImplemented
+    ahead, behind = long[:12].reshape(3, 4), long[4:16].reshape(3, 4)
+    assert quick(ahead, b, out=behind) is quick(behind, b, out=ahead) is NotImplemented  # read elsewhere
+    x = fw.arange(6.0, device="cuda")
+    fw.ones(2, device="cuda").mul_(fw.ones(2, device="cuda"))  # CuPy launches each kernel's first time
+    x.add_(1.0), x.add_(1.0)
+    before = driver.launches
+    x.add_(1.0).mul_(x)
+    assert driver.launches - before == 2 and x.tolist() == [float((k + 3) ** 2) for k in range(6)]
+    x[1:] += x[:-1]  # overlapping memory of one tensor
+    assert x.tolist() == [9.0, *[float((k + 3) ** 2 + (k + 2) ** 2) for k in range(1, 6)]]
+
+
 def test_launches_that_are_left_to_cupy(driver, cupy):  # noqa: F811
     """Threads without a context, other devices, arguments that are not known; a refusal is raised."""
     kernel = DeviceKernel("x + 1", ("x",), None)
@@ -239,6 +264,28 @@ def test_results_that_nobody_has_are_handed_out_again(driver):
     assert native.idle_bytes(0) == 0
 
 
+def test_memory_for_results_is_handed_out_again(driver, cupy):  # noqa: F811
+    native = device_launcher.launcher()
+    first = device_launcher.empty((3, 5), np.float32)
+    assert first.shape == (3, 5) and first.dtype == np.float32
+    second = device_launcher.empty((3, 5), np.dtype("f4"))
+    assert second is not first and device_launcher.empty(7, "f8").shape == (7,)
+    assert device_launcher.empty(fw.Size((2, 3)), np.int64).shape == (2, 3)
+    assert device_launcher.empty((), np.float32).shape == () and device_launcher.empty((0, 2), "f4").size == 0
+    assert device_launcher.current_stream() == 0
+    with fw.cuda.stream(fw.cuda.Stream()) as _:
+        assert device_launcher.current_stream() == fw.cuda.current_stream().cuda_stream != 0
+    for wrong in (([3], np.dtype("f4")), ((3,), "f4"), ((3,),)):
+        with pytest.raises(TypeError, match="wanted a tuple of sizes and a dtype"):
+            native.empty(*wrong)
+    with pytest.raises((TypeError, ValueError)):
+        device_launcher.empty((-1,), np.float32)
+    driver.set(device=-1)  # a thread without a context
+    assert native.empty((3,), np.dtype("f4")) is NotImplemented
+    assert device_launcher.empty((3,), np.float32).shape == (3,)
+    driver.set(device=0)
+
+
 def test_no_more_python_on_the_road_of_an_operator(driver):
     """Functions that ``a + b`` calls on a device, once its kernel is known (device_road.py says the time)."""
     fw.ones(1 << 14, device="cuda")  # a peak of memory, below which nobody looks for another
@@ -295,7 +342,7 @@ def test_calls_on_the_current_device_open_no_context(alone, raw, cupy, monkeypat
     for call in calls:
         call()
     monkeypatch.setattr(cupy.ndarray, "device", device)
-    assert looked.count("_common_device") == (0 if alone else len(calls) + 2)
+    assert looked.count("_common_device") == (0 if alone else len(calls) + 1)  # a view launches nothing
     for call in made:
         call()
     assert all("standin" in path for path in entered) and not counted, set(entered)

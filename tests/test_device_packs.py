@@ -161,3 +161,30 @@ def test_steps_wherever_parameters_begin(name, dtype, raw, cupy):  # noqa: F811
             for a, b in zip(got, want, strict=True):
                 a, b = (x.detach().cpu().double().numpy() for x in (a, b))
                 np.testing.assert_allclose(a, b, 4 * CLOSE[dtype], 4 * CLOSE[dtype])
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("dtype", CLOSE)
+def test_floating_dtypes_become_each_other_in_one_launch(dtype, backward, raw, cupy):  # noqa: F811
+    """The CPU's bits, wherever the elements begin; float64 becomes 16 bits by CuPy, which rounds once."""
+    pytest.importorskip("ml_dtypes")
+    from cupy import counts
+
+    raw.settings.update(backward=backward, guarded=True)
+    rng = np.random.default_rng(0)
+    odd = [np.nan, np.inf, -np.inf, -0.0, 1e-7, 6e-8, 65504, 65520, 3e38, 1e-40]
+    numbers = np.concatenate([odd, rng.standard_normal(60) * np.exp(rng.standard_normal(60) * 8)])
+    source = fw.tensor(numbers, dtype=fw.float64).to(getattr(fw, dtype))
+    there = source.cuda()
+    for to in CLOSE:
+        if dtype == "float64" and to.endswith("16"):
+            continue
+        for start, end in ((0, 70), (1, 70), (3, 20), (4, 5), (0, 1)):
+            counts.clear()
+            got = there[start:end].to(getattr(fw, to)) if to != dtype else there[start:end].clone()
+            assert counts.launches.total() == 1 and next(iter(counts.launches)).startswith("cast_to_")
+            want = source[start:end].to(getattr(fw, to))
+            assert got.dtype is want.dtype and not counts.waits
+            np.testing.assert_array_equal(got.cpu().double().numpy(), want.double().numpy(), f"{to} {start}")
+    assert there[:0].half().shape == (0,) and there[::2].half().tolist() == pytest.approx(
+        source[::2].half().tolist(), nan_ok=True)

@@ -26,6 +26,8 @@ CALLS = {
     "mode_rows": lambda x: x.mode(),
     "search_sorted": lambda x: fw.searchsorted(x[0, 0], x),
     "add_in_order": lambda x: in_order(lambda: x.index_add(0, fw.zeros_like(x[:, 0, 0]).long(), x)),
+    "cast_to_e cast_to_E cast_to_d cast_to_f": lambda x: [
+        x.half().float().bfloat16().double(), x.double().float(), x.clone()],
     "check_range": lambda x: F.one_hot(x[0].long() * 0, 3),
     "check_reals": lambda x: x.quantile(x[0, 0].sigmoid()),
     "integers": lambda x: fw.randint(9, (3,), device=x.device),

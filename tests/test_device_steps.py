@@ -92,7 +92,7 @@ def test_clipping_is_a_launch_for_each_dtype(dtypes, raw, cupy):  # noqa: F811
             fw.nn.utils.get_total_norm([p.grad for p in theirs], kind)
             counts.clear()
             want, got = (fw.nn.utils.clip_grad_norm_(params, 0.7, kind) for params in (ours, theirs))
-            made = {k: n for k, n in counts.launches.items() if k != "astype"}
+            made = {k: n for k, n in counts.launches.items() if k != "astype" and not k.startswith("cast_")}
             assert made == {"norm_of_all": len(dtypes), "scale_all": len(dtypes)} and not counts.waits
             assert got.dtype is want.dtype
             assert got.item() == pytest.approx(want.item(), rel=close)

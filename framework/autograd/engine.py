@@ -147,7 +147,7 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
     if watch is not None:
         watch.start(roots, seeds)
     recording, outer = state.recording, state.walk
-    run = _run if cuda._cupy is None else cuda.current_device_kept()(_run)
+    run = _run if cuda._cupy is None or cuda.is_alone() else cuda.current_device_kept()(_run)
     if state.compiled is not None and not state.compiled.plain_backward:  # known graphs go by a plan
         run = partial(state.compiled.backward, run)
     walk = state.walk = Walk(starts, needed, retain)
@@ -233,7 +233,8 @@ def _run_in_streams(pending: dict, heap: list, retain: bool, live: bool, needed:
                     caught: dict, ends: bool, watch: Any, lanes: Any) -> None:
     owned: set = set()  # nodes whose pending gradient is an array that nobody else has
     late: list[tuple] = []  # leaves that take an array which others may still read
-    on_gpu, seen = cuda._cupy is not None, quiet.run is None  # seen: somebody looks at all calls
+    several = cuda._cupy is not None and not cuda.is_alone()  # devices, of which one is the current one
+    seen = quiet.run is None  # somebody looks at all calls
     node: Any = None
     ndarray, large = np.ndarray, math.inf if seen else LARGE
     while node is not None or heap:
@@ -241,10 +242,10 @@ def _run_in_streams(pending: dict, heap: list, retain: bool, live: bool, needed:
             node = heappop(heap)[1]
             g = pending.pop(node)
             mine = node in owned  # whether nobody else has g
-        if on_gpu:
+        if several:
             cuda.follow(g)
-            if lanes is not None:
-                lanes.enter(node)
+        if lanes is not None:
+            lanes.enter(node)
         if ends and node in targets:
             caught[node], node = g, None
             continue

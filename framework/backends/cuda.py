@@ -110,7 +110,8 @@ def device_count() -> int:
 
 def is_alone() -> bool:
     """Whether there is one device, which is the current one."""
-    return device_count() == 1
+    module, count = _counted
+    return (count if module is _cupy is not None else device_count()) == 1
 
 
 def is_current(index: int) -> bool:

@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import _native
 from . import cuda
 
@@ -53,6 +55,26 @@ def _start(module: Any, library: str) -> Any:
     if started and (allocator := cuda.allocator()) is not None:
         allocator.before_full.append(native.forget)
     return native if started else None
+
+
+def empty(shape: Any, dtype: Any) -> Any:
+    """Memory on the current device for what a kernel makes: that of a small result of before, which nobody
+    has any more, or new."""
+    native = launcher()
+    if native is not None and hasattr(native, "empty"):  # not a build of before
+        if type(shape) is not tuple:
+            shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        out = native.empty(shape, dtype if isinstance(dtype, np.dtype) else np.dtype(dtype))
+        if out is not NotImplemented:
+            return out
+    return cuda._cupy.empty(shape, dtype)
+
+
+def current_stream() -> int:
+    """The driver's handle of the stream that work goes into now."""
+    native = launcher()
+    found = native.current_stream() if native is not None and hasattr(native, "current_stream") else None
+    return int(cuda._cupy.cuda.get_current_stream().ptr) if found is None else found
 
 
 def handle(kernel: Any) -> int:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _native
-from . import cuda
+from . import cuda, device_launcher
 
 # cublasLtEpilogue_t: bits of what follows a product. BIAS and gradients of biases take a vector; KEPT takes a
 # matrix besides: bits where relu let through, or what gelu was of, which slopes read.
@@ -68,6 +68,11 @@ def _alignment(address: int) -> int:
     return min(address & -address, 256)
 
 
+# of operands that begin where memory does, by which of the last two there are not
+_FULLY = {(v, a): (256, 256, 256, 0 if v else 256, 0 if a else 256)
+          for v in (True, False) for a in (True, False)}
+
+
 def multiply(handle: int, product: Product, a: Any, b: Any, out: Any, vector: Any = None,
              aux: Any = None) -> bool:
     """Write a product with its epilogue into ``out``; False where that is left to others.
@@ -75,22 +80,25 @@ def multiply(handle: int, product: Product, a: Any, b: Any, out: Any, vector: An
     vector, aux: what the epilogue takes besides.
     """
     native = _native_module()
-    if native is None or product in _refused:
+    if native is None or _refused and product in _refused:
         return False
-    at = [int(x.data.ptr) for x in (a, b, out)]
-    ends = [0 if x is None else int(x.data.ptr) for x in (vector, aux)]
-    key = (out.device.id, product, *map(_alignment, at), *map(_alignment, ends))
+    at = a.data.ptr, b.data.ptr, out.data.ptr
+    ends = 0 if vector is None else vector.data.ptr, 0 if aux is None else aux.data.ptr
+    if (at[0] | at[1] | at[2] | ends[0] | ends[1]) & 255 == 0:
+        lie = _FULLY[vector is None, aux is None]
+    else:
+        lie = tuple(map(_alignment, (*at, *ends)))
+    key = product, lie, 0 if cuda.is_alone() else out.device.id
     plan = _plans.get(key, native)
     if plan is native:
         if len(_plans) >= _MOST:
             _plans.clear()
-        plan = _plans[key] = native.plan(handle, *product, key[2:], ROOM)
+        plan = _plans[key] = native.plan(handle, *product, lie, ROOM)
     if plan is None:
         return False
-    module = cuda.cupy()
-    space = module.empty(plan.workspace, np.uint8) if plan.workspace else None
+    space = device_launcher.empty(plan.workspace, np.uint8) if plan.workspace else None
     room = 0 if space is None else int(space.data.ptr)
-    status = plan.run(handle, *at, *ends, room, int(module.cuda.get_current_stream().ptr))
+    status = plan.run(handle, *at, *ends, room, device_launcher.current_stream())
     if status:
         _refused.add(product)
         warnings.warn(f"cuBLASLt refused a product that it had planned ({product}: status {status}); cuBLAS "

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import philox
-from . import cuda, device_code
+from . import cuda, device_code, device_launcher
 from .replayed import place_of
 
 _STATE = np.dtype([("key", "u8", 2), ("counter", "u8", 4), ("ready", "u8", 4), ("left", "i8"),
@@ -53,7 +53,7 @@ def draw(words: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, normal: boo
     state["ready"][0, : 4 - position] = words[6 + position : 10]
     spare = not whole and int(words[11])
     state["spare"], state["half"] = int(spare), words[12]
-    out = cuda.cupy().empty(shape, dtype)
+    out = device_launcher.empty(shape, dtype)
     blocks = max(1, n // (4 if whole else 8))
     _SOURCE.kernel("draw", char)(
         (device_code.blocks(blocks),), (device_code.THREADS,), (out, n, state, int(normal))
@@ -96,7 +96,7 @@ def integers(key: int, low: int, high: int, shape: tuple[int, ...], dtype: np.dt
     """An array of the current device of integers uniform in [low, high), both within int64's (high: just
     beyond)."""
     n, size = prod(shape), high - low
-    out = cuda.cupy().empty(shape, dtype)
+    out = device_launcher.empty(shape, dtype)
     _INTEGERS.kernel("integers", device_code.letter(dtype))(
         (device_code.blocks(n, 8 * device_code.THREADS),), (device_code.THREADS,),
         (out, n, low, (size + (_WORD >> 1)) % _WORD - (_WORD >> 1), key_of(key)))
@@ -112,9 +112,8 @@ def _advance(words: np.ndarray, n: int) -> None:
     blocks = -(-(n - (4 - position)) // 4)
     counter = sum(int(c) << 64 * i for i, c in enumerate(words[2:6])) + blocks - 1
     words[2:6] = [counter >> 64 * i & _WORD - 1 for i in range(4)]
-    bits = np.random.Philox(key=0)
     words[10] = 4
-    bits.state = philox.state_of(words)
+    bits = philox.from_state(words)
     bits.random_raw(n - (4 - position) - 4 * (blocks - 1))
     after = philox.state_words(dict(bits.state))
     words[2:11] = after[2:11]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..memory_formats import dense_axes
-from . import cuda, device_code
+from . import cuda, device_code, device_launcher
 
 HEADER = "tensor_lists.cuh"  # what a source that reads tables begins with
 _SOURCE = device_code.source(Path(__file__).with_name("tensor_lists.cu"), HEADER)
@@ -112,7 +112,7 @@ def norm_of_all(arrays: list[Any], exponent: float, tickets: Any) -> Any:
     groups = _groups([[a] for a in arrays])
     if groups is None or not exponent > 0:
         return NotImplemented
-    empty, first = cuda.cupy().empty, 0
+    empty, first = device_launcher.empty, 0
     kind = next(iter(groups)) if len(groups) == 1 else "d" if "d" in groups else "f"
     with arrays[0].device:
         tables = {c: table(rows, "gradients") for c, rows in groups.items()}

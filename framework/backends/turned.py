@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..memory_formats import dense_axes
-from . import cuda, device_code
+from . import cuda, device_code, device_launcher
 
 _SOURCE = device_code.source(Path(__file__).with_name("turned.cu"), dtypes="BHIL")
 _LEAST = 8  # fewer rows or columns fill too little of a tile
@@ -43,7 +43,7 @@ def in_rows(x: Any) -> Any:
     if found is None:
         return NotImplemented
     rows, columns = found
-    out = cuda.cupy().empty(x.shape, x.dtype)
+    out = device_launcher.empty(x.shape, x.dtype)
     tiles = x.size // (rows * columns) * -(-rows // 32) * -(-columns // 32)
     _SOURCE.kernel("turn", char)((min(tiles, device_code.MOST_BLOCKS),), (device_code.THREADS,),
                                  (out, x, rows, columns, tiles))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends import cuda, device_code, tensor_lists
+from ..backends import cuda, device_code, device_launcher, tensor_lists
 from ..memory_formats import dense_axes
 from . import cuda_adafactor, cuda_muon
 
@@ -89,7 +89,7 @@ def _numbers(plan: Any, names: list[str], again: Callable[[], Any] | None) -> tu
         return [of.numbers, of.slopes]
     start, slopes = _said(names, parts(plan), None if again is None else lambda: parts(again()))
     with plan.rate.device:
-        made = cuda.cupy().empty(_MOST, np.float64)
+        made = device_launcher.empty(_MOST, np.float64)
         _SOURCE.kernel("numbers_of_rate", device_code.letter(plan.rate.dtype))(
             (1,), (32,), (made, start, slopes, plan.rate, len(names)))
     values = start.copy()

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from ..backends import cuda, device_code, tensor_lists
+from ..backends import device_code, device_launcher, tensor_lists
 
 NUMBERS = "maximize weight e2 rate shrink d e1"
 _E1 = NUMBERS.split().index("e1")
@@ -38,7 +38,7 @@ def _table(group: list[list[Any]]) -> tuple[Any, int, int, int, int]:
 def step(char: str, group: list[list[Any]], numbers: Any, skip: Any) -> None:
     """Update rows of (parameter, gradient, states) of one dtype, which are all matrices or all vectors."""
     made, blocks, rows, columns, matrices = _table(group)
-    e1, empty, wide = float(numbers["at"][0, _E1]), cuda.cupy().empty, "f8" if char == "d" else "f4"
+    e1, empty, wide = float(numbers["at"][0, _E1]), device_launcher.empty, "f8" if char == "d" else "f4"
     least, given = _PRECISION[char] if e1 < 0 else e1, (made, len(group), 11)
 
     def launch(name: str, count: int, *arguments: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends import cuda, device_code, device_products, tensor_lists
+from ..backends import cuda, device_code, device_launcher, device_products, tensor_lists
 
 NUMBERS = "momentum rest nesterov lr shrink adamw eps a b c steps"
 # multiplications, of all iterations of all matrices of a shape, that take multiprocessors as long without
@@ -45,8 +45,8 @@ def step(char: str, group: list[list[Any]], numbers: Any, skip: Any) -> None:
     rows = [*small.rows, *[row for alike, _ in large for row in alike]]
     further = [*small.further, *[line for _, stack in large for line in stack.further()]]
     made, blocks = tensor_lists.table(rows, "muon", further)
-    width, arrived = 3 + len(further[0]) + 2, cuda.cupy().empty(1, np.int32)
-    parts = cuda.cupy().empty(blocks, np.float32)
+    width, arrived = 3 + len(further[0]) + 2, device_launcher.empty(1, np.int32)
+    parts = device_launcher.empty(blocks, np.float32)
 
     def launch(name: str, *more: Any) -> None:
         _SOURCE.kernel(name, char)(
@@ -84,7 +84,7 @@ class _Small:
     def lay_out(self) -> None:
         """Give each matrix its places: two that the steps write in turn, and those of the two squares."""
         sizes = [(m * n, min(m, n) ** 2) for m, n, *_ in self.further]
-        self.space = cuda.cupy().empty(2 * sum(map(sum, sizes)), np.uint16)
+        self.space = device_launcher.empty(2 * sum(map(sum, sizes)), np.uint16)
         at = int(self.space.data.ptr)
         for line, (matrix, square) in zip(self.further, sizes):
             line[:0] = [at + 2 * i for i in (0, matrix, 2 * matrix, 2 * matrix + square)]
@@ -106,7 +106,8 @@ class _Stack:
     def __init__(self, count: int, m: int, n: int) -> None:
         self.shape, self.size, self.tall = (m, n), min(m, n), m > n  # x stands before the others where m > n
         shapes = [(count, m, n)] * 2 + [(count, self.size, self.size)] * 2
-        self.x, self.before, self.gram, self.poly = (cuda.cupy().empty(shape, np.uint16) for shape in shapes)
+        made = [device_launcher.empty(shape, np.uint16) for shape in shapes]
+        self.x, self.before, self.gram, self.poly = made
 
     def further(self) -> list[list[int]]:
         """What the table says of each, beside its tensors."""

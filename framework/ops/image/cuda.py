@@ -2,12 +2,13 @@
 cuDNN's where it is installed and has a plan (``backends/cudnn_graphs.py``)."""
 
 import math
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, cudnn_graphs, device_code, turned
+from ...backends import cuda, cudnn_graphs, device_code, device_launcher, turned
 from ...memory_formats import back, format_of, laid_as, order
 from ..language.cuda_fold import fold_of_elements
 
@@ -35,6 +36,7 @@ def _filled(plan: Any, **named: Any) -> Any:
     return plan
 
 
+@lru_cache(4096)
 def _windows(
     x_shape: tuple, w_shape: tuple, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ) -> Any:
@@ -70,7 +72,7 @@ def _grid(groups: int, m: int, n: int) -> int:
 
 def _new(shape: tuple[int, ...], *sources: Any) -> Any:
     """Memory that lies as ``laid_as`` would have it, channels last where one of the sources has them so."""
-    ndim, empty = len(shape), cuda.cupy().empty
+    ndim, empty = len(shape), device_launcher.empty
     if not any(format_of(s).ndim == ndim for s in sources):
         return empty(shape, sources[0].dtype)
     return empty(tuple([shape[d] for d in order(ndim)]), sources[0].dtype).transpose(back(ndim))
@@ -92,7 +94,7 @@ def conv(x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tup
         y = _new((x.shape[0], w.shape[0], *out), x, w)
         if cudnn_graphs.convolve(char, "fprop", _plain(x), _plain(w), y, b, (padding, stride, dilation)):
             return y
-    y = module.empty((x.shape[0], w.shape[0], *out), x.dtype)
+    y = device_launcher.empty((x.shape[0], w.shape[0], *out), x.dtype)
     rows = turned.rows
     _CONV.kernel("conv", char)(
         (_grid(groups, w.shape[0] // groups, x.shape[0] * math.prod(out)),),
@@ -126,7 +128,7 @@ def conv_input_grad(
         x = _new(x_shape, y, w)
         if cudnn_graphs.convolve(char, "dgrad", _plain(y), _plain(w), x, None, (padding, stride, dilation)):
             return x
-    x = module.empty(x_shape, y.dtype)
+    x = device_launcher.empty(x_shape, y.dtype)
     _CONV.kernel("conv_input_grad", char)(
         (_grid(groups, w.shape[1], x_shape[0] * math.prod(x_shape[2:])),),
         (device_code.THREADS,),
@@ -151,8 +153,8 @@ def conv_weight_grad(
     grid = _grid(groups, w_shape[0] // groups, math.prod(w_shape[1:]))
     shares = max(1, min(_BUSY // grid, x.shape[0] * math.prod(out) // 256, _MOST_SHARES))
     wide = np.dtype(np.float64 if char == "d" else np.float32)
-    parts = module.empty((shares, *w_shape), wide) if shares > 1 else None
-    w = module.empty(w_shape, x.dtype) if parts is None else None
+    parts = device_launcher.empty((shares, *w_shape), wide) if shares > 1 else None
+    w = device_launcher.empty(w_shape, x.dtype) if parts is None else None
     _CONV.kernel("conv_weight_grad", char)(
         (grid, shares),
         (device_code.THREADS,),
@@ -164,6 +166,7 @@ def conv_weight_grad(
     return laid_as(module, w, x, y)
 
 
+@lru_cache(4096)
 def _places(x_shape: tuple, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, out: tuple) -> Any:
     size = x_shape[len(x_shape) - len(kernel) :]
     return _filled(
@@ -194,7 +197,7 @@ def max_pool(x: Any, *, kernel: tuple, out: tuple, **places: Any) -> Any:
     char, module = _takes(x, kernel), cuda.cupy()
     if not char:
         return NotImplemented
-    y = module.empty((*x.shape[: x.ndim - len(out)], *out), x.dtype)
+    y = device_launcher.empty((*x.shape[: x.ndim - len(out)], *out), x.dtype)
     _pooled(
         "max_pool",
         char,
@@ -212,7 +215,7 @@ def max_position(x: Any, *, kernel: tuple, out: tuple, **places: Any) -> Any:
     if not char:
         return NotImplemented
     small = math.prod(kernel) < 256
-    where = module.empty((*x.shape[: x.ndim - len(out)], *out), np.uint8 if small else np.int32)
+    where = device_launcher.empty((*x.shape[: x.ndim - len(out)], *out), np.uint8 if small else np.int32)
     _pooled(
         "max_position",
         char,
@@ -231,7 +234,7 @@ def max_spread(y: Any, where: Any, *, x_shape: tuple, kernel: tuple, out: tuple,
     if not char or not math.prod(x_shape) or where.dtype not in (np.uint8, np.int32):
         return NotImplemented
     x, chosen, small = (
-        module.empty(x_shape, y.dtype),
+        device_launcher.empty(x_shape, y.dtype),
         module.ascontiguousarray(where),
         where.dtype == np.uint8,
     )
@@ -268,7 +271,7 @@ def sum_pool(
     char, module = _takes(like, kernel), cuda.cupy()
     if not char or not math.prod(shape):
         return NotImplemented
-    found = module.empty(shape, like.dtype)
+    found = device_launcher.empty(shape, like.dtype)
     _pooled(
         name,
         char,
@@ -287,7 +290,7 @@ def max_index(where: Any, *, size: tuple, kernel: tuple, out: tuple, **places: A
     if not device_code.enabled or not where.size or len(size) > 3 or where.dtype not in (np.uint8, np.int32):
         return NotImplemented
     module, small = cuda.cupy(), where.dtype == np.uint8
-    index, chosen = module.empty(where.shape, np.int64), module.ascontiguousarray(where)
+    index, chosen = device_launcher.empty(where.shape, np.int64), module.ascontiguousarray(where)
     shape = (*where.shape[: where.ndim - len(size)], *size)
     _pooled("max_index", "f", index.size, index, chosen if small else None, None if small else chosen,
             _places(shape, kernel=kernel, out=out, **places))
@@ -302,7 +305,7 @@ def _fitted(x: Any, kernel: tuple, out: tuple) -> Any:
 def max_place(x: Any, *, out: tuple) -> Any:
     """The device function of max_place."""
     char, module = _takes(x, out), cuda.cupy()
-    place = module.empty((*x.shape[: x.ndim - len(out)], *out), np.int64)
+    place = device_launcher.empty((*x.shape[: x.ndim - len(out)], *out), np.int64)
     if not char or not place.size:
         return NotImplemented
     _pooled("adaptive_place", char, place.size, place, module.ascontiguousarray(x),
@@ -319,7 +322,7 @@ def fractional_places(x: Any, samples: Any, kernel: tuple, out: tuple, last_firs
     wide = np.float64 if char == "d" else np.float32
     if not char or not device_code.is_device_array(samples) or samples.dtype != wide:
         return NotImplemented
-    place = module.empty((*x.shape[:2], *out), np.int64)
+    place = device_launcher.empty((*x.shape[:2], *out), np.int64)
     _pooled("fractional_place", char, place.size, place, module.ascontiguousarray(x),
             module.ascontiguousarray(samples), len(out), int(last_first), _fitted(x, kernel, out))
     return place
@@ -332,7 +335,7 @@ def fold(y: Any, *, x_shape: tuple, kernel: tuple, stride: tuple, padding: tuple
         return NotImplemented
     out = tuple([(s + 2 * p - d * (k - 1) - 1) // st + 1
                  for s, k, st, p, d in zip(x_shape[2:], kernel, stride, padding, dilation)])
-    x = module.empty(x_shape, y.dtype)
+    x = device_launcher.empty(x_shape, y.dtype)
     _pooled("fold_image", char, x.size, x, module.ascontiguousarray(y),
             _places(x_shape, kernel, stride, padding, dilation, out))
     return x

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, device_code, device_flags, precision
+from ...backends import cuda, device_code, device_flags, device_launcher, precision
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"))
 _PLACES = device_code.source(Path(__file__).with_name("places.cu"), "along.cuh", dtypes="bhil")
@@ -35,7 +35,7 @@ def take_rows(weight: Any, indices: Any, *, padding: int | None, by_frequency: b
     if char not in device_code.FLOATS or not indices.size or not weight.size:
         return NotImplemented
     module, width = cuda.cupy(), math.prod(weight.shape[1:])
-    out = module.empty((*indices.shape, *weight.shape[1:]), weight.dtype)
+    out = device_launcher.empty((*indices.shape, *weight.shape[1:]), weight.dtype)
     _SOURCE.kernel("take_rows", char)(
         (device_code.blocks(out.size),),
         (device_code.THREADS,),
@@ -62,7 +62,7 @@ def bags(starts: Any, n: int, ends: bool, op: str) -> Any:
     told = [device_flags.site(said + got, ValueError)
             for got in ("{value} first", "{value} last", "a step of {value}")]
     with starts.device:
-        found = cuda.cupy().empty(n, np.int64)
+        found = device_launcher.empty(n, np.int64)
         _BAGS.kernel("bags_of", "l")(
             (device_code.blocks(max(n, starts.size)),), (device_code.THREADS,),
             (found, _indices(starts), starts.size, starts.size - ends, n, int(ends), device_flags.memory(),
@@ -79,7 +79,7 @@ def add_rows(x: Any, indices: Any, *, rows: int, padding: int = -1) -> Any:
     width, n = math.prod(behind), indices.size
     x, indices = module.ascontiguousarray(x), _indices(indices)
     if precision.are_deterministic_algorithms_enabled():
-        out = module.empty((rows, *behind), x.dtype)
+        out = device_launcher.empty((rows, *behind), x.dtype)
         _SOURCE.kernel("add_rows_in_order", char)(
             (min(rows, device_code.MOST_BLOCKS), -(-width // 128)),
             (128,),
@@ -131,7 +131,7 @@ def take_at(x: Any, index: Any, *, dims: tuple[int, ...]) -> Any:
         check_places(x, index, dims)
         return NotImplemented
     (char, plan), module = found, cuda.cupy()
-    out = module.empty((*x.shape[: dims[0]], *index.shape[1:], *x.shape[dims[-1] + 1 :]), x.dtype)
+    out = device_launcher.empty((*x.shape[: dims[0]], *index.shape[1:], *x.shape[dims[-1] + 1 :]), x.dtype)
     _PLACES.kernel("take_at", char)(
         (device_code.blocks(out.size),),
         (device_code.THREADS,),
@@ -185,7 +185,7 @@ def gather(x: Any, index: Any, *, dim: int) -> Any:
     plan = _along(char, index, dim, x.shape)
     if plan is None or not x.size:
         return NotImplemented
-    out = module.empty(index.shape, x.dtype)
+    out = device_launcher.empty(index.shape, x.dtype)
     _launched(_PLACES, "gather_along", char, index.size,
               out, module.ascontiguousarray(x), _indices(index), plan)
     return out

@@ -251,7 +251,12 @@ class Placed(NamedTuple):
 
 def broadcast(shapes: Any) -> tuple[int, ...]:
     """The common shape; ValueError without one."""
-    return np.broadcast_shapes(*shapes)
+    shapes = list(shapes)
+    first = shapes[0] if shapes else ()
+    for s in shapes:
+        if s != first:
+            return np.broadcast_shapes(*shapes)
+    return first
 
 
 def folded(sizes: list[int], strides: list[list[int]]) -> tuple[list[int], list[list[int]]]:
@@ -337,7 +342,7 @@ def place(key: tuple, into: tuple | None = None) -> Placed:
 
 def new(placed: Placed, dtype: Any) -> Any:
     """Memory for the result."""
-    empty = cuda.cupy().empty
+    empty = device_launcher.empty
     if placed.order is None:
         return empty(placed.shape, dtype)
     made = empty(tuple(placed.shape[d] for d in placed.order), dtype)
@@ -390,8 +395,8 @@ class DeviceKernel:
     def __call__(self, *arguments: Any, out: Any = None) -> Any:
         result = NotImplemented
         if device_code.enabled:
-            if out is None and self.quick[1] is not None and self.quick[0] is cuda._cupy:
-                result = self.quick[1](*arguments)
+            if self.quick[1] is not None and self.quick[0] is cuda._cupy:
+                result = self.quick[1](*arguments, out=out)
             if result is NotImplemented:
                 result = self.launch(arguments, out)
         if result is NotImplemented:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends import cuda, device_code
+from ...backends import cuda, device_code, device_launcher
 from .cuda import (
     FLOATS,
     OPERANDS,
@@ -207,11 +207,10 @@ class DeviceFold:
             return NotImplemented
         if not each or not results:
             return NotImplemented
-        module = cuda.cupy()
-        out = module.empty(shape, dtype)
+        out = device_launcher.empty(shape, dtype)
         parts = counters = None
         if grid[1] > 1:
-            parts, counters = module.empty((grid[1] * results,), wide), tickets(grid[0])
+            parts, counters = device_launcher.empty((grid[1] * results,), wide), tickets(grid[0])
         scale = 1.0 / each if name == "mean" else 1.0
         kernel(
             grid,

@@ -132,7 +132,7 @@ class Elementwise(Op):
 
     def kernel_for(self, arrays: Any) -> Callable:
         """``Op.kernel_for``; where a GPU is used, what launches without Python, and leaves the rest."""
-        if self._quick is not None and device_code.enabled and type(arrays) is tuple:
+        if self._quick is not None and device_code.enabled:
             return self._quick
         return Op.kernel_for(self, arrays)
 
@@ -239,10 +239,11 @@ class Elementwise(Op):
 
     def run(self, *inputs: Any, **settings: Any) -> Tensor:
         try:
-            if len(inputs) == 1 and cuda._cupy is None and isinstance(inputs[0], Tensor):
-                x = inputs[0]
-                if x._array.dtype.kind in self.kinds:  # nothing to promote
-                    return road(self, inputs, (x._array,), settings, x._node is not None)
+            if len(inputs) == 1 and isinstance(inputs[0], Tensor):
+                x, a = inputs[0], inputs[0]._array
+                if a.dtype.kind in self.kinds and (  # nothing to promote
+                        cuda._cupy is None or type(a) is cuda.array_type or type(a) is ndarray):
+                    return road(self, inputs, (a,), settings, x._node is not None)
             ready = self._two_ready(inputs)
             if ready is None:
                 ready = inputs if self._are_ready(inputs) else self.promote(inputs)
@@ -266,23 +267,28 @@ class Elementwise(Op):
         return *inputs[:-2], _in_dtype(inputs[-2], dtype), _in_dtype(inputs[-1], dtype)
 
     def _are_ready(self, inputs: tuple) -> bool:
-        """Whether nothing is to be promoted: tensors of one dtype that the op computes in, on the CPU.
+        """Whether nothing is to be promoted: tensors of one dtype that the op computes in, in one place.
 
         Among floating ones there may be Python's floats.
         """
-        if cuda._cupy is not None:
-            return False
         free = 1 if self.result == "select" else 0
-        dtype = None
+        if free and not isinstance(inputs[0], Tensor):
+            return False
+        dtype, alone = None, cuda._cupy is None
+        kind = type(inputs[0]._array) if free else None  # CuPy's arrays, or NumPy's
         for x in inputs[free:]:
             if not isinstance(x, Tensor):
                 if type(x) is not float:
                     return False
-            elif dtype is None:
-                dtype = x._array.dtype
-            elif x._array.dtype is not dtype:
+                continue
+            a = x._array
+            if dtype is None:
+                dtype, kind = a.dtype, kind or type(a)
+            if a.dtype is not dtype or not alone and type(a) is not kind:
                 return False
-        if dtype is None or dtype.kind not in self.kinds or free and not isinstance(inputs[0], Tensor):
+        if dtype is None or dtype.kind not in self.kinds:
+            return False
+        if not alone and kind is not ndarray and kind is not cuda.array_type:
             return False
         return dtype.kind == "f" or float not in map(type, inputs)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...backends import cuda, device_code, device_products, precision
+from ...backends import cuda, device_code, device_launcher, device_products, precision
 from ...backends.device_products import Product
 from ..language.cuda import DeviceKernel, folded, row_major_strides, strides_in
 
@@ -43,7 +43,7 @@ def product(x: Any, y: Any, bias: Any = None) -> Any:
     known = _known.get(key)
     if known is None:
         return _first_product(x, y, bias, key)
-    out = cuda.cupy().empty(known.shape, dtype)
+    out = device_launcher.empty(known.shape, dtype)
     _write(known.planned, out, x, y, bias)
     return out
 
@@ -57,7 +57,7 @@ def _first_product(x: Any, y: Any, bias: Any, key: tuple) -> Any:
     planned = _planned(device_code.char_of(x, y), how, bias)
     if a.data.ptr == x.data.ptr and b.data.ptr == y.data.ptr:  # no copies
         _remember(key, _Known(shape, planned))
-    out = cuda.cupy().empty(shape, x.dtype)
+    out = device_launcher.empty(shape, x.dtype)
     _write(planned, out, a, b, bias)
     return out
 
@@ -107,8 +107,8 @@ def kept_of(active: int, rows: int, columns: int, dtype: Any) -> Any:
     """Memory for what the slope of an activation reads, of so many rows and columns: bits where relu let
     through, or what gelu was of, in rows as cuBLASLt lays them."""
     if active == device_products.RELU:
-        return cuda.cupy().empty((rows, bytes_of_bits(columns)), np.uint8)
-    return cuda.cupy().empty((rows, -(-columns // 8) * 8), dtype)[:, :columns]
+        return device_launcher.empty((rows, bytes_of_bits(columns)), np.uint8)
+    return device_launcher.empty((rows, -(-columns // 8) * 8), dtype)[:, :columns]
 
 
 def _step_of(kept: Any) -> int:
@@ -137,7 +137,7 @@ def followed(x: Any, y: Any, epilogue: int, vector: Any = None, kept: Any = None
         known = _Known(shape, planned._replace(epilogue=epilogue, aux_step=step))
         if a is x and b is y:
             _remember(key, known)
-    out = cuda.cupy().empty(known.shape, x.dtype)
+    out = device_launcher.empty(known.shape, x.dtype)
     handle = cuda.cupy().cuda.device.get_cublas_handle()
     return out if device_products.multiply(handle, known.planned, b, a, out, vector, kept) else NotImplemented
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from ...backends import cuda, device_code, device_products
+from ...backends import device_code, device_launcher, device_products
 from ..language.cuda import DeviceKernel
 from ..language.cuda_fold import DeviceFold
 from ..reduce.along import kept_shape
@@ -59,7 +59,7 @@ def linear_gradients(g: Any, x: Any) -> Any:
     if g.ndim < 2 or device_code.char_of(g, x) not in device_code.FLOATS:
         return NotImplemented
     rows, columns = _as_rows(g, x)
-    total = cuda.cupy().empty(rows.shape[1:], g.dtype)
+    total = device_launcher.empty(rows.shape[1:], g.dtype)
     out = cublas.followed(rows.T, columns, device_products.SUM_OF_SECOND, total)
     return out if out is NotImplemented else (out, total)
 
@@ -83,7 +83,7 @@ def hidden_gradients(g: Any, w: Any, kept: Any, *, active: str, biased: bool) ->
     """The slope of what an activation was of, from that of the layer behind it whose weight is ``w``, and its
     sum, the gradient of a bias, or None; NotImplemented where cuBLASLt has no plan for it."""
     rows, end = _as_rows(g)[0], _ACTIVE[active][1]
-    total = cuda.cupy().empty(w.shape[1], g.dtype) if biased else None
+    total = device_launcher.empty(w.shape[1], g.dtype) if biased else None
     d = cublas.followed(rows, w, end | device_products.SLOPE_SUM if biased else end, total, kept)
     return d if d is NotImplemented else (d.reshape(*g.shape[:-1], w.shape[1]), total)
 

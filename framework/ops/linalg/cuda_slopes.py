@@ -4,7 +4,7 @@ products in such rules, of operands as they lie."""
 from pathlib import Path
 from typing import Any
 
-from ...backends import cuda, device_code
+from ...backends import cuda, device_code, device_launcher
 from . import cublas
 
 _SOURCE = device_code.source(Path(__file__).with_name("slopes.cu"), dtypes="fd")
@@ -27,7 +27,7 @@ def _launched(name: str, like: Any, given: tuple, *settings: Any) -> Any:
         return NotImplemented
     module = cuda.cupy()
     with like.device:
-        out = module.empty(like.shape, like.dtype)
+        out = device_launcher.empty(like.shape, like.dtype)
         arrays = [a if a is None else module.ascontiguousarray(a) for a in given]
         _SOURCE.kernel(name, char)(
             (device_code.blocks(out.size),), (device_code.THREADS,),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, device_code, device_flags
+from ...backends import cuda, device_code, device_flags, device_launcher
 from ..language.cuda_fold import tickets
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"))
@@ -44,12 +44,12 @@ def cross_entropy(x: Any, target: Any, weight: Any, *, ignore: int, smoothing: f
     if ready is None:
         return NotImplemented
     char, x, target, weight = ready
-    module, rows, classes = cuda.cupy(), target.size, x.shape[1]
-    top, total = module.empty(target.shape, x.dtype), module.empty(target.shape, x.dtype)
-    loss = module.empty(target.shape if reduction == "none" else (), x.dtype)
+    (rows, classes), wide = (target.size, x.shape[1]), np.float64 if char == "d" else np.float32
+    top, total = device_launcher.empty(target.shape, x.dtype), device_launcher.empty(target.shape, x.dtype)
+    loss = device_launcher.empty(target.shape if reduction == "none" else (), x.dtype)
     parts = counters = None
     if reduction != "none":
-        parts, counters = module.empty(2 * rows, np.float64 if char == "d" else np.float32), tickets(1)
+        parts, counters = device_launcher.empty(2 * rows, wide), tickets(1)
     _SOURCE.kernel("cross_entropy", char)(
         (device_code.blocks(rows, 1),),
         (_threads(classes),),
@@ -93,10 +93,10 @@ def cross_entropy_grad(
         return NotImplemented
     char, x, target, weight = ready
     module, rows, classes, inner = cuda.cupy(), target.size, x.shape[1], math.prod(x.shape[2:])
-    out = module.empty(x.shape, x.dtype)
+    out = device_launcher.empty(x.shape, x.dtype)
     shares = None
     if reduction == "mean":
-        shares = module.empty(1, np.float64 if char == "d" else np.float32)
+        shares = device_launcher.empty(1, np.float64 if char == "d" else np.float32)
         _SOURCE.kernel("target_shares", char)(
             (1,), (1024,), (shares, target, weight, classes, inner, rows, ignore)
         )
@@ -130,7 +130,7 @@ def _by_class(
     if ready is None or not math.prod(shape):
         return NotImplemented
     char, x, target, _ = ready
-    out = cuda.cupy().empty(shape, x.dtype)
+    out = device_launcher.empty(shape, x.dtype)
     inner = math.prod(target.shape[1:])
     _SOURCE.kernel(name, char)(
         (device_code.blocks(out.size),),
@@ -156,7 +156,7 @@ def class_shares(like: Any, target: Any, weight: Any, ignore: int | None, classe
     if ready is None:
         return NotImplemented
     char, _, target, weight = ready
-    out = cuda.cupy().empty(target.shape, like.dtype)
+    out = device_launcher.empty(target.shape, like.dtype)
     _SOURCE.kernel("class_shares", char)(
         (device_code.blocks(target.size),),
         (device_code.THREADS,),

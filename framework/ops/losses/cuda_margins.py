@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, device_code, device_flags
+from ...backends import cuda, device_code, device_flags, device_launcher
 from ..reduce.sums import mean_op, sum_op
 
 _SOURCE = device_code.source(Path(__file__).with_name("margins.cu"), dtypes="fd")
@@ -26,7 +26,7 @@ def _given(x: Any, target: Any, p: int, margin: float, single: bool) -> Any:
     classes = x.shape[-1] if x.ndim else 1
     rows = x.size // classes
     plan = np.array([(rows, classes, target.size // rows, p == 2, single, margin)], _MARGINS)
-    return (char, module.empty(x.shape, np.uint8), module.ascontiguousarray(x),
+    return (char, device_launcher.empty(x.shape, np.uint8), module.ascontiguousarray(x),
             module.ascontiguousarray(target.astype(np.int64, copy=False)), plan)
 
 
@@ -41,7 +41,7 @@ def margin_loss(x: Any, target: Any, *, p: int, margin: float, single: bool, red
     if found is None:
         return NotImplemented
     char, wanted, x, target, plan = found
-    losses = cuda.cupy().empty(x.shape[:-1], x.dtype)
+    losses = device_launcher.empty(x.shape[:-1], x.dtype)
     _launched("margin_losses", char, plan, losses, wanted, x, target, plan, device_flags.memory(),
               _TARGETS[single])
     if reduction == "none" or x.ndim < 2:
@@ -57,7 +57,7 @@ def margin_loss_grad(g: Any, x: Any, target: Any, *, p: int, margin: float, sing
         return NotImplemented
     char, wanted, x, target, plan = found
     module = cuda.cupy()
-    out = module.empty(x.shape, x.dtype)
+    out = device_launcher.empty(x.shape, x.dtype)
     by_row = reduction == "none" and x.ndim == 2
     _launched("margin_grads", char, plan, out, wanted, module.ascontiguousarray(g), x, target, plan,
               int(by_row), float(x.shape[0] if reduction == "mean" and x.ndim == 2 else 1))

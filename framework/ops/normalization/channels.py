@@ -9,7 +9,8 @@ from ... import _native
 from ...autograd.mode import no_grad, state
 from ...errors import ShapeError
 from ...memory_formats import back, format_of, order
-from ...tensor import Tensor
+from ...quiet import quiet
+from ...tensor import Tensor, bump
 from ..convert.cast import clone_op
 from ..image.pad import pad
 from ..pointwise.elementary import rsqrt
@@ -141,6 +142,10 @@ def _follow(running: Tensor | None, value: Any, momentum: float, factor: float, 
     """``running = (1 - momentum) * running + momentum * value * factor``, in place and unrecorded."""
     if running is not None:
         momentum = number_arg(momentum, op, "momentum")
+        if quiet.run is not None and running._node is None and cuda.average_into(
+                running._array, value._array, momentum, factor):
+            bump(running, op)
+            return
         with no_grad():
             write(running, running_average.run(running, value, momentum=momentum, factor=factor), op)
 

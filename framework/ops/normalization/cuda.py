@@ -5,12 +5,13 @@ sums up a channel, whose numbers should lie together.
 """
 
 import math
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...backends import cuda, cudnn_graphs, device_code
+from ...backends import cuda, cudnn_graphs, device_code, device_launcher, on_device
 from ...memory_formats import format_of, laid_as
 from ..language.cuda import DeviceKernel
 from ..language.cuda_fold import DeviceFold
@@ -40,8 +41,20 @@ def running_average(x: Any, new: Any, *, momentum: float, factor: float) -> Any:
     return _average(x, new.reshape(x.shape), float(1 - momentum), float(momentum * factor))
 
 
+def average_into(x: Any, new: Any, momentum: float, factor: float) -> bool:
+    """``running_average`` written over the old values; False, nothing done, where that is not one launch."""
+    if not device_code.is_device_array(x) or type(new) is not type(x) or new.size != x.size \
+            or new.dtype != x.dtype or not x.flags.c_contiguous or not device_code.enabled:
+        return False
+    with on_device(x):
+        made = _average(x, new.reshape(x.shape), float(1 - momentum), float(momentum * factor), out=x)
+    return made is not NotImplemented
+
+
+@lru_cache(4096)
 def _plan(shape: tuple[int, ...], dims: tuple[int, ...], per: tuple[int, ...]) -> Any:
     """How elements, rows and weights lie; None for what the kernel does not take."""
+    dims = tuple(d % len(shape) for d in dims)
     plan: Any = np.zeros(1, _NORM)
     ndim, n = len(shape), math.prod(shape[d] for d in dims)
     channels = per if len(per) == ndim else (1,) * (ndim - len(per)) + per
@@ -97,7 +110,7 @@ def _ready(elements: list, weights: list, dims: tuple[int, ...], per: tuple[int,
     kinds = _kinds(x, weights)
     if kinds is None or not x.size or any(a.dtype != x.dtype for a in elements):
         return None
-    plan = _plan(x.shape, tuple(d % x.ndim for d in dims), per)
+    plan = _plan(x.shape, dims, per)
     if plan is None:
         return None
     rows = cuda.cupy().ascontiguousarray
@@ -110,7 +123,13 @@ def takes_narrow(
     """Whether the kernels take elements of 16 bits as they are, with these weights; moments are float32."""
     if not device_code.is_device_array(x) or _kinds(x, weights) is None or not x.size:
         return False
-    return not dims or _plan(x.shape, tuple(d % x.ndim for d in dims), per) is not None
+    return not dims or _plan(x.shape, dims, per) is not None
+
+
+@lru_cache(4096)
+def _of_moments(shape: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of averages over dimensions, which are kept with size 1."""
+    return tuple(1 if d in {e % len(shape) for e in dims} else s for d, s in enumerate(shape))
 
 
 def _launch(plan: Any) -> tuple[tuple[int], tuple[int]]:
@@ -135,7 +154,7 @@ def _by_cudnn(x: Any, weight: Any, bias: Any, eps: float) -> Any:
     module, small = cuda.cupy(), (1, x.shape[1], *(1,) * (x.ndim - 2))
     rows = [module.ascontiguousarray(a) for a in (weight, bias)]
     numbers = [np.array([n], np.float32) for n in (eps, 0.0)]
-    y, (mean, inverse, *unused) = module.empty_like(x), module.empty((4, *small), np.float32)
+    y, (mean, inverse, *unused) = module.empty_like(x), device_launcher.empty((4, *small), np.float32)
     # cuDNN wants running averages: it is shown numbers that are there, and what it makes of them is left
     arrays = x, *rows, *numbers, *rows, y, mean, inverse, *unused
     if not cudnn_graphs.normalize(device_code.char_of(x), arrays, backward=False):
@@ -146,7 +165,7 @@ def _by_cudnn(x: Any, weight: Any, bias: Any, eps: float) -> Any:
 def _grad_by_cudnn(g: Any, x: Any, weight: Any, mean: Any, var: Any, eps: float) -> Any:
     """(gx, gw, gb), or NotImplemented."""
     module = cuda.cupy()
-    gx, (gw, gb) = module.empty_like(x), module.empty((2, x.shape[1]), np.float32)
+    gx, (gw, gb) = module.empty_like(x), device_launcher.empty((2, x.shape[1]), np.float32)
     rows = map(module.ascontiguousarray, (weight, mean, _inverse(var, float(eps))))
     arrays = x, laid_as(module, g, x), *rows, gx, gw, gb
     done = cudnn_graphs.normalize(device_code.char_of(x), arrays, backward=True)
@@ -163,8 +182,8 @@ def norm(x: Any, weight: Any, bias: Any, *, dims: tuple[int, ...], per: tuple[in
     ready = _ready([x], [weight, bias], dims, per)
     if ready is None:
         return NotImplemented
-    empty = cuda.cupy().empty
-    small = tuple([1 if d in {e % x.ndim for e in dims} else s for d, s in enumerate(x.shape)])
+    empty = device_launcher.empty
+    small = _of_moments(x.shape, dims)
     y, mean, var = empty(x.shape, x.dtype), empty(small, ready.moments), empty(small, ready.moments)
     _SOURCE.kernel("norm_rows", ready.char)(
         *_launch(ready.plan), (y, mean, var, *ready.given, ready.wide, ready.plan, float(eps), 1))
@@ -176,7 +195,7 @@ def rms_norm(x: Any, weight: Any, *, dims: tuple[int, ...], per: tuple[int, ...]
     ready = _ready([x], [weight], dims, per)
     if ready is None:
         return NotImplemented
-    empty, small = cuda.cupy().empty, (*x.shape[: x.ndim - len(dims)], *(1,) * len(dims))
+    empty, small = device_launcher.empty, (*x.shape[: x.ndim - len(dims)], *(1,) * len(dims))
     y, var = empty(x.shape, x.dtype), empty(small, ready.moments)
     _SOURCE.kernel("norm_rows", ready.char)(
         *_launch(ready.plan), (y, None, var, *ready.given, None, ready.wide, ready.plan, float(eps), 0))
@@ -192,7 +211,7 @@ def fixed_norm(
     if kinds is None or not x.size:
         return NotImplemented
     rows, channels = cuda.cupy().ascontiguousarray, math.prod(per)
-    y, area = cuda.cupy().empty(x.shape, x.dtype), math.prod(x.shape[2:])
+    y, area = device_launcher.empty(x.shape, x.dtype), math.prod(x.shape[2:])
     _SOURCE.kernel("norm_fixed", kinds[0])(
         (device_code.blocks(x.size),), (device_code.THREADS,),
         (y, rows(x), *[None if a is None else rows(a) for a in numbers], int(kinds[1] == kinds[2]), channels,
@@ -221,7 +240,7 @@ def norm_grad(
     ready = _ready([g, x], [weight], dims, per)
     if ready is None or var.dtype != ready.moments:
         return NotImplemented
-    empty, plan = cuda.cupy().empty, ready.plan
+    empty, plan = device_launcher.empty, ready.plan
     nothing = empty(0, x.dtype)
     rows, step = int(plan["weight_rows"][0]), int(plan["weight_step"][0])
     one = wanted[1] and rows == int(plan["rows"][0]) and step == 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import _native
 from ...autograd.mode import state
-from ...backends import backend_of, cuda, device_code, device_flags, device_random
+from ...backends import backend_of, cuda, device_code, device_flags, device_launcher, device_random
 from ...backends.replayed import place_of
 from ...device import Device
 from ...dtypes import finfo
@@ -66,7 +66,7 @@ def dropout(x: Any, *, p: float, key: int) -> Any:
     if char not in device_code.FLOATS or not x.size:
         return NotImplemented
     module = cuda.cupy()
-    out = module.empty(x.shape, x.dtype)
+    out = device_launcher.empty(x.shape, x.dtype)
     _SOURCE.kernel("dropout", char)(
         (device_code.blocks(x.size, 16 * device_code.THREADS),),
         (device_code.THREADS,),
@@ -93,10 +93,10 @@ def picks(x: Any, *, num_samples: int, replacement: bool, generator: Generator |
                          f"are {n} weights; pass replacement=True")
     draws = uniform_array((rows, k if once else n), np.dtype("f8"), backend_of(x).device_of(x), generator)
     threads = (min(512, max(32, 1 << (n // 4).bit_length())),)
-    given = module.empty((rows, n), np.float64), module.ascontiguousarray(x), draws, rows, n, k, \
+    given = device_launcher.empty((rows, n), np.float64), module.ascontiguousarray(x), draws, rows, n, k, \
         device_flags.memory(), _WRONG, _NOTHING
     if once:
-        out = module.empty((*x.shape[:-1], k), np.int64)
+        out = device_launcher.empty((*x.shape[:-1], k), np.int64)
         _PICKS.kernel("pick_by_height", char)((device_code.blocks(rows, 1),), threads, (out, *given))
         return out
     few = device_flags.site(f"multinomial: {k} samples without replacement need as many weights above 0, row "
@@ -123,7 +123,7 @@ def _drawn(kernel: str, x: Any, *others: Any, generator: Generator | None, setti
     if char not in device_code.FLOATS or state.batches:
         return NotImplemented
     module = cuda.cupy()
-    given, out = [module.ascontiguousarray(a) for a in (x, *others)], module.empty(x.shape, x.dtype)
+    given, out = [module.ascontiguousarray(a) for a in (x, *others)], device_launcher.empty(x.shape, x.dtype)
     if out.size:
         _VARIATES.kernel(kernel, char)(
             (device_code.blocks(x.size),), (device_code.THREADS,),
@@ -156,7 +156,7 @@ def dirichlet(x: Any, *, generator: Generator | None) -> Any:
     if char not in device_code.FLOATS or state.batches:
         return NotImplemented
     module, n = cuda.cupy(), x.shape[-1]
-    out, logs = module.empty(x.shape, x.dtype), module.empty(x.shape, np.float64)
+    out, logs = device_launcher.empty(x.shape, x.dtype), device_launcher.empty(x.shape, np.float64)
     if out.size:
         _VARIATES.kernel("dirichlet_rows", char)(
             (device_code.blocks(x.size // n, 1),), (min(256, max(32, 1 << (n // 2).bit_length())),),
@@ -199,7 +199,7 @@ def gamma_slope(x: Any, y: Any) -> Any:
     if x.shape != y.shape:
         x, y = module.broadcast_arrays(x, y)
     x, y = module.ascontiguousarray(x), module.ascontiguousarray(y)
-    out = module.empty(x.shape, x.dtype)
+    out = device_launcher.empty(x.shape, x.dtype)
     if out.size:
         _SLOPES.kernel("gamma_slope", char)(
             (device_code.blocks(out.size),), (device_code.THREADS,), (out, x, y, out.size))
@@ -211,7 +211,7 @@ def dirichlet_slope(x: Any, y: Any, w: Any) -> Any:
     char, module = device_code.char_of(x, y, w), cuda.cupy()
     if char not in device_code.FLOATS or x.shape != y.shape or w.shape != (*x.shape[:-1], 1):
         return NotImplemented
-    out = module.empty(x.shape, x.dtype)
+    out = device_launcher.empty(x.shape, x.dtype)
     if out.size:
         _SLOPES.kernel("dirichlet_slope", char)(
             (device_code.blocks(out.size),), (device_code.THREADS,),

@@ -348,6 +348,8 @@ class Op(GraphOp):
     # -- kernels and failures --------------------------------------------------------------------
 
     def cuda(self, *arrays: Any, **settings: Any) -> Any:
+        if self.view is True:  # nothing is launched
+            return self.cuda_kernel(cuda.cupy(), *arrays, **settings)
         with _common_device(self, arrays):
             if self.device is not None and (out := self.device(*arrays, **settings)) is not NotImplemented:
                 return out
@@ -357,8 +359,19 @@ class Op(GraphOp):
 
     def kernel_for(self, arrays: Iterable) -> Callable:
         """The kernel for ``arrays``: the CPU's unless CuPy is loaded and one is its; bfloat16 in float32."""
-        if dtypes.plain or _are_plain(arrays, self.moves):
+        if dtypes.plain:
             return self.cpu
+        kind, there = cuda.array_type, False  # asked for every call once a program has used a GPU: be quick
+        for a in arrays:
+            if type(a) is kind:
+                there = True
+            elif type(a) is ndarray:
+                if not self.moves and a.dtype.kind == "V":
+                    break
+            elif type(a) not in _PYTHON:
+                break
+        else:
+            return self.cuda if there else self.cpu
         if any_batched(arrays):
             return partial(batched_call, self)
         if any(isinstance(a, PutOff) for a in arrays):
@@ -408,20 +421,6 @@ def _describe(value: Any) -> str:
     return f"{value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else repr(value)
 
 
-def _are_plain(arrays: Iterable, moves: bool) -> bool:
-    """Whether all are exactly NumPy's arrays (of bfloat16 only for what ``moves``), or Python's numbers.
-
-    This is asked for every call once a program has used bfloat16, a GPU or a batch, so it has to be quick.
-    """
-    for a in arrays:
-        if type(a) is ndarray:
-            if not moves and a.dtype.kind == "V":
-                return False
-        elif type(a) not in _PYTHON:
-            return False
-    return True
-
-
 _PYTHON = frozenset((int, float, bool, complex, type(None)))
 
 
@@ -447,10 +446,12 @@ _HERE: Any = nullcontext()
 
 def _common_device(op: Any, arrays: Iterable) -> Any:
     """What makes the device of the arrays the current one; nothing where it is, as the only one always is."""
-    device, kind, alone = None, cuda.array_type, cuda.is_alone()
+    device, kind = None, cuda.array_type
+    if cuda.is_alone() and not any(isinstance(a, np.ndarray) for a in arrays):
+        return _HERE
     for a in arrays:
         apart = isinstance(a, np.ndarray)
-        if not apart and not alone and isinstance(a, kind):
+        if not apart and isinstance(a, kind):
             here = a.device
             apart = device is not None and here.id != device.id
             device = here

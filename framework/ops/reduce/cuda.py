@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, device_code, device_flags
+from ...backends import cuda, device_code, device_flags, device_launcher
 from ..language.cuda import DeviceKernel
 from ..language.cuda_fold import DeviceFold, fold_of_elements
 from ..shape.broadcast import sum_to
@@ -123,7 +123,7 @@ def _along(name: str, logarithm: bool, *arrays: Any, dim: int) -> Any:
         return NotImplemented
     module = cuda.cupy()
     arrays = tuple([module.ascontiguousarray(a) for a in arrays])
-    out = module.empty(x.shape, x.dtype)
+    out = device_launcher.empty(x.shape, x.dtype)
     n, inner = x.shape[dim], math.prod(x.shape[dim + 1 :])
     rows = x.size // n
     threads = min(512, max(32, 1 << (n // 4).bit_length())) if inner == 1 else device_code.THREADS
@@ -168,8 +168,8 @@ def running(name: str, places: bool = False, floats: bool = False) -> Any:
             return NotImplemented
         module = cuda.cupy()
         x, n, inner = module.ascontiguousarray(x), x.shape[dim], math.prod(x.shape[dim + 1 :])
-        out, rows = module.empty(x.shape, x.dtype), x.size // n
-        found = module.empty(x.shape, np.int64) if places else None
+        out, rows = device_launcher.empty(x.shape, x.dtype), x.size // n
+        found = device_launcher.empty(x.shape, np.int64) if places else None
         threads = _SCAN_THREADS if inner == 1 else device_code.THREADS
         source.kernel(name, char)(
             (min(rows, 1 << 30) if inner == 1 else device_code.blocks(rows),),
@@ -187,7 +187,7 @@ def running_grad(name: str, g: Any, x: Any, out: Any, dim: int) -> Any:
     if char not in device_code.FLOATS or not x.size:
         return NotImplemented
     module, n, inner = cuda.cupy(), x.shape[dim], math.prod(x.shape[dim + 1 :])
-    found, rows = module.empty(x.shape, x.dtype), x.size // n
+    found, rows = device_launcher.empty(x.shape, x.dtype), x.size // n
     _SCAN_FLOATS.kernel(f"{name}_grad", char)(
         (min(rows, 1 << 30) if inner == 1 else device_code.blocks(rows),),
         (_SCAN_THREADS if inner == 1 else device_code.THREADS,),
@@ -203,7 +203,7 @@ def _in_order(x: Any, dim: int, first: int, take: int, descending: bool, nan_win
     module = cuda.cupy()
     x, n, inner = module.ascontiguousarray(x), x.shape[dim], math.prod(x.shape[dim + 1 :])
     shape, rows = (*x.shape[:dim], take, *x.shape[dim + 1 :]), x.size // n
-    values, places = module.empty(shape, x.dtype), module.empty(shape, np.int64)
+    values, places = device_launcher.empty(shape, x.dtype), device_launcher.empty(shape, np.int64)
     wins, threads = int(nan_wins and char in device_code.FLOATS), (device_code.THREADS,)
     if n <= _TILE:
         _ORDER.kernel("order_rows", char)(
@@ -219,7 +219,7 @@ def _in_order(x: Any, dim: int, first: int, take: int, descending: bool, nan_win
 
 def _long_rows(char: str, x: Any, n: int, inner: int, rows: int, most: int, descending: int) -> tuple:
     """(keys, places, how many a row has): rows in order, or at least the first ``most`` of them."""
-    empty, threads = cuda.cupy().empty, (device_code.THREADS,)
+    empty, threads = device_launcher.empty, (device_code.THREADS,)
     few = most <= _TILE // 2  # of each tile only these, and again, until one tile has them all
     keys = where = None
     m = n
@@ -275,7 +275,7 @@ def mode(x: Any, *, dim: int, keepdim: bool) -> Any:
     module = cuda.cupy()
     x, n, inner = module.ascontiguousarray(x), x.shape[dim], math.prod(x.shape[dim + 1 :])
     shape, rows = kept_shape(x.shape, (dim,)) if keepdim else x.shape[:dim] + x.shape[dim + 1 :], x.size // n
-    values, places = module.empty(shape, x.dtype), module.empty(shape, np.int64)
+    values, places = device_launcher.empty(shape, x.dtype), device_launcher.empty(shape, np.int64)
     keys, where, m = _long_rows(char, x, n, inner, rows, n + _TILE, 0)
     _ORDER.kernel("mode_rows", char)(
         (min(rows, 1 << 30),), (device_code.THREADS,),
@@ -289,7 +289,7 @@ def searchsorted(sequence: Any, keys: Any, *, right: bool) -> Any:
     if not char or not keys.size:
         return NotImplemented
     module = cuda.cupy()
-    out = module.empty(keys.shape, np.int64)
+    out = device_launcher.empty(keys.shape, np.int64)
     _ORDER.kernel("search_sorted", char)(
         (device_code.blocks(keys.size),), (device_code.THREADS,),
         (out, module.ascontiguousarray(sequence), module.ascontiguousarray(keys), sequence.shape[-1],
@@ -320,7 +320,7 @@ def bin_edges(x: Any, bins: int, op: str) -> Any:
         return NotImplemented
     infinite = device_flags.site(f"{op}: the range must be finite, the elements reach {{real}}", ValueError)
     with x.device:
-        out = cuda.cupy().empty((x.shape[1], bins + 1), x.dtype)
+        out = device_launcher.empty((x.shape[1], bins + 1), x.dtype)
         ends = [fold_of_elements(n, (0,), x.shape[1:], x) for n in ("amin", "amax")]
         _COUNTS.kernel("edges_of", char)(
             (device_code.blocks(out.size),), (device_code.THREADS,),
@@ -337,7 +337,7 @@ def bins_of(columns: list, edges: tuple, op: str) -> Any:
     falls = device_flags.site(f"{op}: the edges of bins must rise, that behind number {{value}} falls; sort "
                               "them, e.g. bins.sort().values", ValueError)
     module, n = cuda.cupy(), columns[0].size
-    places = module.empty(n, np.int64)
+    places = device_launcher.empty(n, np.int64)
     for i, (x, e) in enumerate(zip(columns, edges)):
         _COUNTS.kernel("bins_of", char)(
             (device_code.blocks(max(n, e.size)),), (device_code.THREADS,),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, cudnn_graphs, device_code, sdp
+from ...backends import cuda, cudnn_graphs, device_code, device_launcher, sdp
 from ..language.cuda import strides_in
 from ..random.cuda import coins, factor
 from ..shape.broadcast import sum_to
@@ -99,8 +99,8 @@ def _new(lead: tuple[int, ...], rows: int, columns: int, dtype: Any) -> Any:
     """Memory in which (batch, heads, length, features) becomes (batch, length, heads * features) for free."""
     module = cuda.cupy()
     if len(lead) < 2:
-        return module.empty((*lead, rows, columns), dtype)
-    return module.moveaxis(module.empty((lead[0], rows, *lead[1:], columns), dtype), 1, -2)
+        return device_launcher.empty((*lead, rows, columns), dtype)
+    return module.moveaxis(device_launcher.empty((lead[0], rows, *lead[1:], columns), dtype), 1, -2)
 
 
 def _for_cudnn(mask: Any, p: float) -> bool:
@@ -117,9 +117,9 @@ def attention(q: Any, k: Any, v: Any, mask: Any, *, causal: bool, scale: float, 
     char = _fits(q, k, v, mask, 0)
     if not char or p == 1:
         return NotImplemented
-    lead, module = _lead(q, k, v, mask), cuda.cupy()
+    lead = _lead(q, k, v, mask)
     out = _new(lead, q.shape[-2], v.shape[-1], q.dtype)
-    lse = module.empty((*lead, q.shape[-2]), np.float64 if char == "d" else np.float32)
+    lse = device_launcher.empty((*lead, q.shape[-2]), np.float64 if char == "d" else np.float32)
     if _for_cudnn(mask, p) and cudnn_graphs.attend(char, (q, k, v, out, lse[..., None]), causal, scale):
         return out, lse
     plan = _plan(q, k, v, mask, causal, scale, p, out=out)
@@ -164,9 +164,9 @@ def attention_grad(
     if all(wanted[:3]) and not wanted[3] and _for_cudnn(mask, p):
         lse = module.ascontiguousarray(lse)
         if cudnn_graphs.attend(char, (q, k, v, out, lse[..., None], g, dq, dk, dv), causal, scale):
-            return dq, dk, dv, module.empty(0, q.dtype)
-    delta = module.empty(lse.shape, lse.dtype)
-    slopes = module.empty((*lse.shape, k.shape[-2]), lse.dtype) if wanted[3] else None
+            return dq, dk, dv, device_launcher.empty(0, q.dtype)
+    delta = device_launcher.empty(lse.shape, lse.dtype)
+    slopes = device_launcher.empty((*lse.shape, k.shape[-2]), lse.dtype) if wanted[3] else None
     plan = _plan(q, k, v, mask, causal, scale, p, g=g, out=out, dq=dq, dk=dk, dv=dv)
     lse, drawn = module.ascontiguousarray(lse), coins(key, p)
     shared = _shared(char, q.shape[-1], values, values)
@@ -186,13 +186,13 @@ def attention_grad(
     found = []
     for x, part in zip((q, k, v), (dq, dk, dv)):
         found.append(
-            module.empty(0, q.dtype)
+            device_launcher.empty(0, q.dtype)
             if part is None
             else part
             if part.shape == x.shape
             else sum_to(part, size=x.shape)
         )
     if slopes is None:
-        return *found, module.empty(0, q.dtype)
+        return *found, device_launcher.empty(0, q.dtype)
     added = slopes if slopes.shape == mask.shape else sum_to(slopes, size=mask.shape)
     return *found, added.astype(mask.dtype, copy=False)

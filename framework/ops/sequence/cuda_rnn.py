@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.mode import state
-from ...backends import cuda, cudnn_recurrent, device_code
+from ...backends import cuda, cudnn_recurrent, device_code, device_launcher
 from ..language.cuda import DeviceKernel
 from ..language.cuda_fold import fold_of_elements
 from ..linalg.cuda_slopes import product
@@ -64,10 +64,10 @@ class _Layer:
 
     def rows(self, width: int = 1) -> Any:
         """Memory for ``width`` numbers of each unit in each row."""
-        return cuda.cupy().empty((len(self.x), width * self.shape[1]), self.x.dtype)
+        return device_launcher.empty((len(self.x), width * self.shape[1]), self.x.dtype)
 
     def states(self, *count: int) -> Any:
-        return cuda.cupy().empty((*count, *self.shape), self.x.dtype)
+        return device_launcher.empty((*count, *self.shape), self.x.dtype)
 
     def entering(self, w_ih: Any, *biases: Any) -> Any:
         """What enters the gates of all steps from outside."""
@@ -79,7 +79,7 @@ class _Layer:
 
     def gradients(self, d: Any, slopes: Any, before: Any, w_ih: Any, wanted: tuple) -> tuple:
         """Those of x, then of w_ih, w_hh, b_ih, b_hh, as far as they are wanted, in this order."""
-        none, width = cuda.cupy().empty(0, d.dtype), (d.shape[1],)
+        none, width = device_launcher.empty(0, d.dtype), (d.shape[1],)
         return (product(d, w_ih) if wanted[0] else none,
                 product(d.T, self.x) if wanted[1] else none,
                 product(slopes.T, before) if wanted[2] else none,
@@ -180,4 +180,4 @@ def stack_grad(gy: Any, gh: Any, gc: Any, x: Any, h0: Any, c0: Any, weights: Any
         kept = kept.copy()
     gy, gh, gc, x, h0, c0, weights, y = _rows(gy, gh, gc, x, h0, c0, weights, y)
     found = cudnn_recurrent.backward(stack, sizes, gy, gh, gc, x, h0, c0, weights, y, kept, wanted)
-    return tuple([module.empty(0, x.dtype) if a is None else a for a in found])
+    return tuple([device_launcher.empty(0, x.dtype) if a is None else a for a in found])

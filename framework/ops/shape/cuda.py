@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from ...backends import cuda, device_code
+from ...backends import cuda, device_code, device_launcher
 
 _SOURCE = device_code.source(Path(__file__).with_name("windows.cu"))
 _TRIANGLES = device_code.source(Path(__file__).with_name("triangles.cu"), dtypes="?bBhHiIlLfdeE")
@@ -15,7 +15,7 @@ def fold_windows(x: Any, *, shape: tuple[int, ...], dim: int, step: int) -> Any:
     char, module = device_code.char_of(x), cuda.cupy()
     if char not in device_code.FLOATS or not shape or not x.size or not math.prod(shape):
         return NotImplemented
-    out = module.empty(shape, x.dtype)
+    out = device_launcher.empty(shape, x.dtype)
     _SOURCE.kernel("fold_windows", char)(
         (device_code.blocks(out.size),), (device_code.THREADS,),
         (out, module.ascontiguousarray(x), math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]),
@@ -34,7 +34,7 @@ def triangle(x: Any, *, k: int, upper: bool, unit: bool = False, as_it_lies: boo
     if as_it_lies and not x.flags.c_contiguous and (other := x.swapaxes(-1, -2)).flags.c_contiguous:
         return triangle(other, k=-k, upper=not upper, unit=unit, as_it_lies=True).swapaxes(-1, -2)
     module = cuda.cupy()
-    x, out = module.ascontiguousarray(x), module.empty(x.shape, x.dtype)
+    x, out = module.ascontiguousarray(x), device_launcher.empty(x.shape, x.dtype)
     _TRIANGLES.kernel("triangle", char)(
         (device_code.blocks(out.size),), (device_code.THREADS,),
         (out, x, *x.shape[-2:], out.size, k, int(upper), int(unit)))

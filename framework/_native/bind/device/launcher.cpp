@@ -370,8 +370,27 @@ const Variant* variant_for(const Quick* q, PyObject* const* given, Py_ssize_t n,
     return nullptr;
 }
 
-// The result of one launch; null without an error where this is not for it.
-PyObject* quick_result(const Quick* q, PyObject* const* given, Py_ssize_t n) {
+// Whether a kernel may write into an array, at `pointer`, of a shape and dtype: operands are there from the first element
+// on, or elsewhere.
+bool may_write(PyObject* into, PyObject* shape, PyObject* dtype, int device, PyObject* const* given, Py_ssize_t n,
+               const Value* values, uint64_t& pointer) {
+    if (Py_TYPE(into) != known.array) return false;
+    PyObject *rows = known.in_rows.get(into), *own_dtype = known.dtype.get(into), *own_shape = known.shape.get(into);
+    uint64_t bytes = 0, other = 0;
+    bool fits = rows == Py_True && own_dtype == dtype && own_shape && PyObject_RichCompareBool(shape, own_shape, Py_EQ) == 1 &&
+                pointer_of(into, device, pointer) && known.bytes.number(into, bytes);
+    for (PyObject* o : {rows, own_dtype, own_shape}) Py_XDECREF(o);
+    for (Py_ssize_t i = 0; i < n && fits; ++i) {
+        if (Py_TYPE(given[i]) != known.array) continue;
+        fits = known.bytes.number(given[i], other);
+        const uint64_t at = values[i + 1].pointer;
+        if (fits) fits = at == pointer ? other == bytes : at + other <= pointer || pointer + bytes <= at;
+    }
+    return fits;
+}
+
+// The result of one launch, new or written into an array; null without an error where this is not for it.
+PyObject* quick_result(const Quick* q, PyObject* const* given, Py_ssize_t n, PyObject* into) {
     int device = 0;
     if (!known.launch || q->array != known.array || n < 1 || n > MOST_OPERANDS || q->variants->empty() || known.device(&device) != 0) return nullptr;
     PyObject* dtypes[MOST_OPERANDS] = {};
@@ -413,7 +432,12 @@ PyObject* quick_result(const Quick* q, PyObject* const* given, Py_ssize_t n) {
         Py_INCREF(result);  // making the array may run Python, which may add variants
         const int64_t each = THREADS * v->pack, blocks = (size + each - 1) / each;
         void* stream = nullptr;
-        if (stream_now(stream)) out = result_array(q->make, shape, result, stream, device, values[0].pointer);
+        if (!stream_now(stream)) {
+        } else if (!into) {
+            out = result_array(q->make, shape, result, stream, device, values[0].pointer);
+        } else if (may_write(into, shape, result, device, given, n, values, values[0].pointer)) {
+            Py_INCREF(out = into);
+        }
         if (out) {
             pointers[0] = &values[0];
             values[n + 1].integer = size;
@@ -430,8 +454,10 @@ PyObject* quick_result(const Quick* q, PyObject* const* given, Py_ssize_t n) {
 
 PyObject* quick_call(PyObject* self, PyObject* const* given, size_t flags, PyObject* keywords) {
     auto* q = reinterpret_cast<Quick*>(self);
-    if (!keywords || !PyTuple_GET_SIZE(keywords)) {
-        PyObject* out = quick_result(q, given, PyVectorcall_NARGS(flags));
+    const Py_ssize_t n = PyVectorcall_NARGS(flags), named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    if (!named || (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, 0), "out") == 0)) {
+        PyObject* into = named && given[n] != Py_None ? given[n] : nullptr;
+        PyObject* out = quick_result(q, given, n, into);
         if (out || PyErr_Occurred()) return out;
     }
     if (q->otherwise == Py_None) Py_RETURN_NOTIMPLEMENTED;
@@ -571,6 +597,28 @@ PyObject* start(PyObject*, PyObject* arguments) {
 #endif
 }
 
+// empty(shape, dtype): memory for a result, on the current device; NotImplemented where CuPy is to make it
+PyObject* empty(PyObject*, PyObject* const* given, Py_ssize_t count) {
+    if (count != 2 || !PyTuple_CheckExact(given[0]) || !PyArray_DescrCheck(given[1])) {
+        PyErr_SetString(PyExc_TypeError, "empty: wanted a tuple of sizes and a dtype");
+        return nullptr;
+    }
+    int device = 0;
+    void* stream = nullptr;
+    if (!known.launch || known.device(&device) != 0 || device < 0) Py_RETURN_NOTIMPLEMENTED;
+    if (!stream_now(stream)) return nullptr;
+    uint64_t pointer = 0;
+    PyObject* out = result_array(reinterpret_cast<PyObject*>(known.array), given[0], given[1], stream, device, pointer);
+    if (!out && !PyErr_Occurred()) Py_RETURN_NOTIMPLEMENTED;
+    return out;
+}
+
+PyObject* current_stream(PyObject*, PyObject*) {
+    void* stream = nullptr;
+    if (!known.launch) Py_RETURN_NONE;
+    return stream_now(stream) ? PyLong_FromVoidPtr(stream) : nullptr;
+}
+
 PyObject* forget(PyObject*, PyObject*) {
     for (auto& set : kept)
         for (Kept& slot : set) let_go(slot);
@@ -610,6 +658,9 @@ PyMethodDef functions[] = {
     {"start", start, METH_VARARGS,
      "start(library, array_type, pointer_type, stream, fail): load the driver; whether kernels can be launched by it."},
     {"stop", stop, METH_NOARGS, "Leave all launches to CuPy again."},
+    {"empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(empty)), METH_FASTCALL,
+     "empty(shape, dtype): an array of the current device without values: one of before that nobody has, or a new one."},
+    {"current_stream", current_stream, METH_NOARGS, "The handle of the stream that work goes into; None where CuPy launches."},
     {"forget", forget, METH_NOARGS, "Give back the results that are kept to be handed out again."},
     {"set_keeping", set_keeping, METH_O, "Whether results are kept from here on; returns what held before."},
     {"idle_bytes", idle_bytes, METH_O, "Bytes of a device in results that are kept and that nobody has."},
