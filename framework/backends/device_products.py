@@ -69,8 +69,9 @@ def _alignment(address: int) -> int:
 
 
 # of operands that begin where memory does, by which of the last two there are not
-_FULLY = {(v, a): (256, 256, 256, 0 if v else 256, 0 if a else 256)
-          for v in (True, False) for a in (True, False)}
+_FULLY: dict[tuple[bool, bool], tuple[int, ...]] = {
+    (v, a): (256, 256, 256, 0 if v else 256, 0 if a else 256)
+    for v in (True, False) for a in (True, False)}
 
 
 def multiply(handle: int, product: Product, a: Any, b: Any, out: Any, vector: Any = None,
