@@ -407,15 +407,6 @@ def fill(input: Tensor, value: Any) -> Tensor:
 # -- the derived forms ---------------------------------------------------------------------------
 
 
-def _converted(op: Elementwise, x: Tensor, other: Any) -> Tensor | None:
-    """``other`` in the dtype of ``x``, where it has another one and both are computed in that of ``x``."""
-    if not isinstance(other, Tensor) or other._node is not None or quiet.run is None \
-            or is_sparse(x) or is_sparse(other) or other._array.dtype is x._array.dtype:
-        return None
-    dtype = op.joint_dtype(x, other)
-    return cast.run(other, dtype=dtype) if dtype is not None and dtype.numpy is x._array.dtype else None
-
-
 def _straight(op: Elementwise, name: str, form: Callable) -> Callable:
     """``form`` of a function of one or two operands, quicker where a kernel can write straight into it."""
     writes, n = op.writes, len(op.inputs)
@@ -424,9 +415,6 @@ def _straight(op: Elementwise, name: str, form: Callable) -> Callable:
     def short(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         inputs = (x, *args)
         if len(inputs) == n and not kwargs and call_into(op, x, inputs, _NO_SETTINGS, writes, name) is x:
-            return x
-        if n == 2 == len(inputs) and not kwargs and (other := _converted(op, x, args[0])) is not None \
-                and call_into(op, x, (x, other), _NO_SETTINGS, writes, name) is x:
             return x
         return form(x, *args, **kwargs)
     return short

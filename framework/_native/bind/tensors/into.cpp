@@ -52,7 +52,6 @@ namespace {
 PyObject *out_name, *is_declined = nullptr, *has_begun;
 constexpr Py_ssize_t MOST = 12;      // inputs and settings of a call
 constexpr npy_intp NEAR = 1 << 17;  // bytes that one thread has copied before another one is there
-constexpr npy_intp LARGE = 1 << 18;  // elements that are worth more than one thread
 
 bool is_weak(PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); }
 
@@ -82,8 +81,16 @@ uint64_t dimensions_of(PyArrayObject* a) {
     return all;
 }
 
+// The operand at a place of two, whose dtype is not that of what is written, in that one; none where the other has another, too,
+// or that is not what both are computed in.
+nb::object in_dtype_of(PyArrayObject* a, PyObject* inputs, Py_ssize_t place) {
+    PyArrayObject *b = array_of(PyTuple_GET_ITEM(inputs, place)), *other = array_of(PyTuple_GET_ITEM(inputs, 1 - place));
+    if (!other || PyArray_DESCR(other) != PyArray_DESCR(a) || joint(other, b) != PyArray_DESCR(a)) return nb::object();
+    return converted(b, PyArray_DESCR(a));
+}
+
 // op(*inputs, **settings) into x: (record, x, inputs, settings, the kinds of dtype that it writes, name). The inputs are
-// tensors of the dtype of x which broadcast to its shape, together all of it, and numbers.
+// tensors of the dtype of x, or one of two has another, which broadcast to its shape, together all of it, and numbers.
 nb::object write_call(PyObject* const* args) {
     PyObject *op = args[0], *x = args[1], *inputs = args[2], *settings = args[3];
     const Held a = memory_of(x);
@@ -101,11 +108,13 @@ nb::object write_call(PyObject* const* args) {
     for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* other = PyTuple_GET_ITEM(inputs, i);
         if (PyArrayObject* b = array_of(other)) {
-            if (has_node(other) || PyArray_DESCR(b) != PyArray_DESCR(a)) return nb::object();
+            if (has_node(other)) return nb::object();
             if (PyArray_SAMESHAPE(a, b)) missing = 0;
             else if (!broadcasts(b, a, missing)) return nb::object();
-            given[i + 1] = reinterpret_cast<PyObject*>(b);
-            held[i] = nb::borrow(given[i + 1]);
+            if (PyArray_DESCR(b) == PyArray_DESCR(a)) held[i] = nb::borrow(reinterpret_cast<PyObject*>(b));
+            else if (n == 2) held[i] = in_dtype_of(a, inputs, i);
+            if (!held[i].is_valid()) return nb::object();
+            given[i + 1] = held[i].ptr();
             array = true;
         } else if (is_weak(other) && (kind == 'f' || kind == 'V' || (whole_numbers && PyLong_CheckExact(other)))) {
             given[i + 1] = other;

@@ -10,7 +10,6 @@ namespace fw::tensors {
 namespace {
 
 constexpr int MOST = 24;              // inputs and settings of a call
-constexpr npy_intp LARGE = 1 << 18;  // elements whose conversion is worth more than one thread
 PyTypeObject* record_type;
 PyObject *plain_run, *plain_call, *after, *finish_many, *as_array, *row_major, *track, *link_view, *declined,
     *plain_elementwise, *resumed, *pick, *word_differentiable;
@@ -33,16 +32,6 @@ nb::object tuple_of(PyObject* const* items, Py_ssize_t n) {
 }
 
 bool is_bfloat16(PyArrayObject* a) { return PyArray_DESCR(a)->kind == 'V'; }
-
-nb::object converted(PyArrayObject* a, PyArray_Descr* into) {
-    if (PyArray_TYPE(a) == NPY_DOUBLE && into->type_num == NPY_FLOAT) {  // NumPy would warn of what becomes infinite
-        NewArray number = new_array(0, nullptr, NPY_FLOAT);
-        *number.data<float>() = float(*static_cast<const double*>(PyArray_DATA(a)));
-        return give(number);
-    }
-    Py_INCREF(into);
-    return taken(PyArray_CastToType(a, into, PyArray_IS_F_CONTIGUOUS(a)));
-}
 
 struct Call {
     PyObject* op;
@@ -259,21 +248,6 @@ struct Operands {
     }
 };
 
-// What two tensors of different dtypes are computed in, where that is one of theirs that holds all of the other's numbers, or a
-// floating one of 32 or 64 bits beside whole numbers: as `Elementwise.result_dtype` has it. Null for others.
-PyArray_Descr* joint(PyArrayObject* a, PyArrayObject* b) {
-    constexpr const char* categories = "bif";
-    const char *of_a = std::strchr(categories, PyArray_DESCR(a)->kind), *of_b = std::strchr(categories, PyArray_DESCR(b)->kind);
-    if (!of_a || !of_b || !*of_a || !*of_b) return nullptr;
-    PyArrayObject* wins = nullptr;
-    if (of_a != of_b) wins = of_a > of_b ? a : b;
-    else if ((PyArray_NDIM(a) > 0) != (PyArray_NDIM(b) > 0)) wins = PyArray_NDIM(a) ? a : b;
-    else wins = PyArray_ITEMSIZE(a) > PyArray_ITEMSIZE(b) ? a : b;
-    const bool narrows = of_a == of_b && PyArray_ITEMSIZE(wins) < std::max(PyArray_ITEMSIZE(a), PyArray_ITEMSIZE(b));
-    if (narrows && (*of_a != 'f' || (PyArray_NDIM(a) && PyArray_NDIM(b)))) return nullptr;
-    return *std::max(of_a, of_b) == 'f' && PyArray_ITEMSIZE(wins) < 4 ? nullptr : PyArray_DESCR(wins);
-}
-
 bool is(const nb::object& text, const char* what) { return PyUnicode_CompareWithASCIIString(text.ptr(), what) == 0; }
 
 bool has(const nb::object& kinds, char kind) {
@@ -284,7 +258,7 @@ bool has(const nb::object& kinds, char kind) {
 nb::object run_jointly(PyObject* op, PyObject* const* args, Py_ssize_t n, Py_ssize_t count, PyObject* names,
                        const nb::object& kinds, const nb::object& result) {
     PyArrayObject *x = array_of(args[n - 2]), *y = array_of(args[n - 1]);
-    PyArray_Descr* into = PyArray_SIZE(x) < LARGE && PyArray_SIZE(y) < LARGE ? joint(x, y) : nullptr;
+    PyArray_Descr* into = joint(x, y);
     if (!into || !has(kinds, into->kind) || (into->kind != 'f' && is(result, "float"))) return nb::object();
     const Py_ssize_t other = PyArray_DESCR(x) == into ? n - 1 : n - 2;
     if (has_node(args[other])) return nb::object();  // the conversion is part of the graph

@@ -1,0 +1,33 @@
+// Operands of several dtypes.
+#include <algorithm>
+#include <cstring>
+
+#include "bind/tensors/tensors.h"
+
+namespace fw::tensors {
+
+PyArray_Descr* joint(PyArrayObject* a, PyArrayObject* b) {
+    if (PyArray_SIZE(a) >= LARGE || PyArray_SIZE(b) >= LARGE) return nullptr;
+    constexpr const char* categories = "bif";
+    const char *of_a = std::strchr(categories, PyArray_DESCR(a)->kind), *of_b = std::strchr(categories, PyArray_DESCR(b)->kind);
+    if (!of_a || !of_b || !*of_a || !*of_b) return nullptr;
+    PyArrayObject* wins = nullptr;
+    if (of_a != of_b) wins = of_a > of_b ? a : b;
+    else if ((PyArray_NDIM(a) > 0) != (PyArray_NDIM(b) > 0)) wins = PyArray_NDIM(a) ? a : b;
+    else wins = PyArray_ITEMSIZE(a) > PyArray_ITEMSIZE(b) ? a : b;
+    const bool narrows = of_a == of_b && PyArray_ITEMSIZE(wins) < std::max(PyArray_ITEMSIZE(a), PyArray_ITEMSIZE(b));
+    if (narrows && (*of_a != 'f' || (PyArray_NDIM(a) && PyArray_NDIM(b)))) return nullptr;
+    return *std::max(of_a, of_b) == 'f' && PyArray_ITEMSIZE(wins) < 4 ? nullptr : PyArray_DESCR(wins);
+}
+
+nb::object converted(PyArrayObject* a, PyArray_Descr* into) {
+    if (PyArray_TYPE(a) == NPY_DOUBLE && into->type_num == NPY_FLOAT) {  // NumPy would warn of what becomes infinite
+        NewArray number = new_array(0, nullptr, NPY_FLOAT);
+        *number.data<float>() = float(*static_cast<const double*>(PyArray_DATA(a)));
+        return give(number);
+    }
+    Py_INCREF(into);
+    return taken(PyArray_CastToType(a, into, PyArray_IS_F_CONTIGUOUS(a)));
+}
+
+}  // namespace fw::tensors
