@@ -381,3 +381,74 @@ def test_narrow_elements_and_gradients_are_those_of_float32_rounded(name: str, d
     want.backward(fw.ones_like(want) * 1.5)
     error = (x.grad.float() - wide.grad).abs().max().item()
     assert x.grad.dtype is dtype and error <= (0.0 if name != "softmax" else 0.01)
+
+
+KEYS = {
+    "along": (slice(None), fw.tensor([2, 0, -1])), "first of all": (fw.tensor([1, 0]), slice(None)),
+    "along the last": (slice(None), slice(None), fw.tensor([[1], [0]])), "list": [1, 0, 1],
+    "list of none": [],
+    "tensors": (fw.tensor([1, 0]), fw.tensor([2, 2])), "not there": (slice(None), fw.tensor([0, 3])),
+    "list not there": [0, -3], "too many": (slice(None),) * 3 + (fw.tensor([0]),),
+    "part": (slice(1), fw.tensor([0])), "mask": fw.arange(24).reshape(2, 3, 4) % 5 < 2,
+    "two along": (slice(None), fw.tensor([0, 1]), fw.tensor([1, 2])), "of a mask": [True, False],
+    "rows": fw.tensor([1, 1]), "no rows": fw.tensor([], dtype=fw.int64),
+}
+VALUES = {
+    "float": 2.5, "int": -100, "large": 1 << 70, "negative": -(1 << 63), "bool": True, "complex": 1j,
+    "number": fw.tensor(1.5), "whole": fw.tensor(7), "wide": fw.tensor(0.1, dtype=fw.float64),
+    "row": fw.arange(4.0), "recorded": fw.tensor(3.0, requires_grad=True), "wrong": fw.zeros(5, 5),
+}
+
+
+def _written(dtype: fw.dtype, turned: bool, key, value):
+    """What is there after a write, how often it was counted, and what went wrong."""
+    base = (fw.arange(24) % 7).to(dtype).reshape(4, 3, 2).permute(2, 1, 0)
+    x = base if turned else base.contiguous()
+    try:
+        x[key] = value
+        wrong = None
+    except Exception as error:
+        wrong = type(error), str(error).split(";")[0]
+    leaf = value if isinstance(value, fw.Tensor) and value.requires_grad else None
+    grad = fw.autograd.grad(x.sum(), leaf)[0].item() if leaf is not None and x.requires_grad else None
+    return x.detach().numpy().tolist(), x._version, wrong, grad
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("key", KEYS)
+def test_elements_are_written_as_the_long_way(key: str, value: str, turned: bool) -> None:
+    for dtype in (fw.float32, fw.int64, fw.int32, fw.bool):
+        with warnings.catch_warnings(action="ignore"):
+            got = _written(dtype, turned, KEYS[key], VALUES[value])
+            want = _watched(_written, dtype, turned, KEYS[key], VALUES[value])
+        assert str(got) == str(want), dtype
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("key", KEYS)
+def test_elements_are_read_as_the_long_way(key: str, turned: bool) -> None:
+    base = fw.arange(24.0).reshape(4, 3, 2).permute(2, 1, 0).requires_grad_()
+    x = base if turned else base.contiguous()
+
+    def read():
+        try:
+            y = x[KEYS[key]]
+        except IndexError as error:
+            return str(error)
+        grad, = fw.autograd.grad((y * y).sum(), x)
+        return y.shape, y.tolist(), grad.tolist()
+    assert read() == _watched(read)
+
+
+def test_a_diagonal_is_filled_through_its_view() -> None:
+    for shape in ((3, 3), (2, 5), (5, 2), (0, 3), (1, 1)):
+        for dtype in (fw.float32, fw.int64, fw.bool, fw.complex64):
+            x = fw.zeros(shape, dtype=dtype)
+            want = np.zeros(shape, dtype.numpy)
+            np.fill_diagonal(want, 1)
+            assert x.fill_diagonal_(1) is x and np.array_equal(x.numpy(), want) and x._version == 1
+    x = fw.ones(3, 2, requires_grad=True)
+    with pytest.raises(fw.errors.AutogradError, match="fill_diagonal_: a leaf"):
+        x.fill_diagonal_(0)
+    assert fw.autograd.grad((x * 2).fill_diagonal_(0).sum(), x)[0].tolist() == [[0, 2], [2, 0], [2, 2]]

@@ -22,7 +22,7 @@ from ..convert.cast import from_array, to
 from ..pointwise.choose import where_op
 from ..record.args import tensor_arg
 from ..record.autocast import by_place
-from ..record.into import count_if_begun, guard
+from ..record.into import call_into, count_if_begun, guard
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand, take_size
 from ..shape.join import stack_op
@@ -45,6 +45,7 @@ from .index import (
 )
 
 _BOUND = (int, type(None))
+_NO_SETTINGS: dict = {}
 
 
 class Choice(NamedTuple):
@@ -84,6 +85,11 @@ def _basic(key: Any) -> tuple | None:
     return _basic(tuple([int(k.item()) if isinstance(k, Tensor) else k for k in items]))
 
 
+def _positions_of(key: list) -> Any:
+    """A list of Python's ints as a tensor of positions; others as they are."""
+    return wrap(np.array(key, np.int64)) if key and all(type(k) is int for k in key) else key
+
+
 def _whether_deferred(input: Tensor, key: Any) -> str | None:
     return "positions that are tensors" if _holds_tensors(key) else None
 
@@ -109,12 +115,14 @@ def getitem(input: Tensor, key: Any) -> Tensor:
         return out
     if type(key) is int or type(key) is slice and _plain(key):
         return take_slice(input, (key,))
+    if type(key) is list:
+        key = _positions_of(key)
     if _is_mask(key, input):
         return mask_op.run(input, key, count=count_true(key))
     if isinstance(key, Tensor) and key._array.ndim and key._array.dtype.char in "bhi":  # shorter positions
         key = to(key, int64)
-    basic = _basic(key)
-    if basic is not None:
+    placed = type(key) is tuple and _place_of(key, input) >= 0
+    if not placed and (basic := _basic(key)) is not None:
         return take_slice(input, basic)
     if _is_positions(key, input):
         choice = Choice(None, places=one_index(key), dims=(0,))
@@ -181,9 +189,26 @@ def _all_positions(key: tuple, x: Tensor) -> Choice | None:
     return Choice(None, places=wrap(places), dims=tuple(range(len(key))))
 
 
+def _place_of(key: tuple, x: Tensor) -> int:
+    """Where in a key of whole slices stands its only other item, a tensor of positions; -1 for other keys."""
+    found = -1
+    for d, k in enumerate(key):
+        if type(k) is slice:
+            if k.start is not None or k.stop is not None or k.step is not None:
+                return -1
+        elif found < 0 and _is_positions(k, x):
+            found = d
+        else:
+            return -1
+    return found if len(key) <= x._array.ndim else -1
+
+
 def _read(x: Tensor, key: Any) -> Choice:
-    if type(key) is tuple and (choice := _all_positions(key, x)) is not None:
-        return choice
+    if type(key) is tuple:
+        if (choice := _all_positions(key, x)) is not None:
+            return choice
+        if (d := _place_of(key, x)) >= 0:
+            return Choice(None, places=one_index(key[d]), dims=(d,))
     if type(key) is list and any(k is None or k is Ellipsis or type(k) is slice for k in key):
         key = tuple(key)  # as NumPy once had it, and PyTorch still has
     items = [_item(k, x) for k in (key if isinstance(key, tuple) else (key,))]
@@ -347,6 +372,8 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     tensor([[0., 1., 0.],
             [0., 2., 0.]])
     """
+    if type(key) is list:
+        key = _positions_of(key)
     basic = _basic(key)
     if _set_quickly(input, basic, value) if basic is not None else _set_chosen_quickly(input, key, value):
         return
@@ -425,11 +452,20 @@ def _put_quickly(x: Tensor, index: Any, dims: tuple[int, ...], value: Any) -> bo
         value = value._array
     try:
         if quietly(_assign, x._array, value, index, dims) is NotImplemented:
-            return False
+            return type(x._array) is type(index) is np.ndarray and _stored(x, _key(index, dims), value)
         bump(x, "__setitem__")
     except BaseException as error:
         count_if_begun(x, "__setitem__", error)
         raise
+    return True
+
+
+def _stored(x: Tensor, key: Any, value: Any) -> bool:
+    """``store``, unless NumPy finds something wrong before it writes."""
+    try:
+        store(x, key, value, "__setitem__")
+    except (IndexError, TypeError, ValueError):  # the long road says precisely what was wrong
+        return False
     return True
 
 
@@ -447,11 +483,7 @@ def _set_quickly(x: Tensor, key: tuple, value: Any) -> bool:
         array = value
     else:
         return False
-    try:
-        store(x, key, array, "__setitem__")
-    except (IndexError, TypeError, ValueError):  # the long road says precisely what was wrong
-        return False
-    return True
+    return _stored(x, key, array)
 
 
 def _set_chosen_quickly(x: Tensor, key: Any, value: Any) -> bool:
@@ -459,31 +491,50 @@ def _set_chosen_quickly(x: Tensor, key: Any, value: Any) -> bool:
     if type(x._array) is not np.ndarray:
         return False
     memory = x._array
+    if isinstance(value, Tensor) and _is_number_of(value, memory):
+        value = value._array.item()
     if type(key) is tuple:
-        places = _stacked(key, memory)
-        return (places is not NotImplemented and _fits(value, memory, places.shape[1:], len(key))
-                and _put_quickly(x, places, tuple(range(len(key))), value))
+        places, dims = _stacked(key, memory), tuple(range(len(key)))
+        if places is NotImplemented and (d := _place_of(key, x)) >= 0:
+            places, dims = key[d]._array[None], (d,)
+        return (places is not NotImplemented
+                and _fits(value, memory, indexed_shape(memory.shape, places.shape[1:], dims))
+                and _put_quickly(x, places, dims, value))
     if not isinstance(key, Tensor):
         return False
     index = key._array
-    if type(value) is float and type(index) is np.ndarray and index.dtype == bool \
-            and index.shape == memory.shape and memory.dtype.kind == "f":
+    if type(index) is np.ndarray and index.dtype == bool and index.shape == memory.shape \
+            and _number_fits(value, memory):
         if _is_recorded(x) or quiet.run is None or state.batches:
             return False
-        store(x, index, value, "__setitem__")
+        if call_into(where_op, x, (key, value, x), _NO_SETTINGS, where_op.writes, "__setitem__") is not x:
+            store(x, index, value, "__setitem__")
         return True
     if not _is_positions(key, x):
         return False
-    return _fits(value, memory, index.shape, 1) and _put_quickly(x, index[None], (0,), value)
+    return _fits(value, memory, index.shape + memory.shape[1:]) and _put_quickly(x, index[None], (0,), value)
 
 
-def _fits(value: Any, memory: np.ndarray, chosen: tuple[int, ...], dims: int) -> bool:
-    """Whether a value can be written as it is at places of shape ``chosen`` in the first dimensions."""
-    if not isinstance(value, Tensor):
-        return type(value) is float and memory.dtype.kind == "f"
+def _is_number_of(value: Tensor, memory: np.ndarray) -> bool:
+    """Whether a tensor is one number of the memory's dtype, in no graph that is recorded."""
     array = value._array
-    return (type(array) is np.ndarray and array.dtype is memory.dtype
-            and array.shape == chosen + memory.shape[dims:])
+    return (type(array) is np.ndarray and array.ndim == 0 and array.dtype is memory.dtype
+            and not (state.enabled and value._node is not None))
+
+
+def _number_fits(value: Any, memory: np.ndarray) -> bool:
+    """Whether a value is a number that the memory holds: any beside floating ones, a whole one in 64 bits."""
+    if type(value) is int:
+        return memory.dtype.kind == "f" or memory.dtype.char == "l" and -1 << 63 <= value < 1 << 63
+    return type(value) is float and memory.dtype.kind == "f"
+
+
+def _fits(value: Any, memory: np.ndarray, chosen: tuple[int, ...]) -> bool:
+    """Whether a value can be written as it is at places that are together of shape ``chosen``."""
+    if not isinstance(value, Tensor):
+        return _number_fits(value, memory)
+    array = value._array
+    return type(array) is np.ndarray and array.dtype is memory.dtype and array.shape == chosen
 
 
 def _value(x: Tensor, value: Any) -> Any:
@@ -559,7 +610,8 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
         known = _stacked(indices, input._array)  # nearly always
         if known is not NotImplemented:
             values = _widened(values, known.shape[1:] + input._array.shape[len(indices):])
-        if known is not NotImplemented and _fits(values, input._array, known.shape[1:], len(indices)):
+        if known is not NotImplemented \
+                and _fits(values, input._array, known.shape[1:] + input._array.shape[len(indices):]):
             return _put_at(input, wrap(known), tuple(range(len(indices))), values, accumulate)
     for place, i in enumerate(indices):
         if isinstance(i, (str, bytes, dict)):

@@ -12,7 +12,7 @@ from ...tensor import Tensor
 from ...tensor import wrap as as_tensor
 from ..language.elementwise import Elementwise
 from ..record.args import tensor_arg
-from ..record.into import Call, run_call
+from ..record.into import Call, guard, run_call
 from ..record.public import public
 from ..shape.complex_parts import as_complex_op, as_real_op
 from ..write.inplace import inplace
@@ -283,4 +283,8 @@ def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tens
     tensor([[5., 0., 0.],
             [0., 5., 0.]])
     """
+    if tensor_arg(input, "fill_diagonal_").ndim == 2 and not wrap:
+        guard(input, "fill_diagonal_")
+        input.diagonal().fill_(fill_value)  # type: ignore[attr-defined]
+        return input
     return _fill_diagonal(input, fill_value, wrap)

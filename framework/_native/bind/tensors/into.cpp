@@ -8,7 +8,7 @@
 namespace fw::tensors {
 namespace {
 
-PyObject *word_base, *word_site;
+PyObject *word_base, *word_site, *word_result;
 
 }  // namespace
 
@@ -89,6 +89,12 @@ nb::object in_dtype_of(PyArrayObject* a, PyObject* inputs, Py_ssize_t place) {
     return converted(b, PyArray_DESCR(a));
 }
 
+// Whether the input at a place is the condition of a choice, which is of no dtype but its own.
+bool is_condition(PyObject* op, Py_ssize_t place, Py_ssize_t inputs, PyArrayObject* input) {
+    return place == 0 && inputs == 3 && PyArray_TYPE(input) == NPY_BOOL &&
+           PyUnicode_CompareWithASCIIString(asked(op, word_result).ptr(), "select") == 0;
+}
+
 // op(*inputs, **settings) into x: (record, x, inputs, settings, the kinds of dtype that it writes, name). The inputs are
 // tensors of the dtype of x, or one of two has another, which broadcast to its shape, together all of it, and numbers.
 nb::object write_call(PyObject* const* args) {
@@ -111,7 +117,7 @@ nb::object write_call(PyObject* const* args) {
             if (has_node(other)) return nb::object();
             if (PyArray_SAMESHAPE(a, b)) missing = 0;
             else if (!broadcasts(b, a, missing)) return nb::object();
-            if (PyArray_DESCR(b) == PyArray_DESCR(a)) held[i] = nb::borrow(reinterpret_cast<PyObject*>(b));
+            if (PyArray_DESCR(b) == PyArray_DESCR(a) || is_condition(op, i, n, b)) held[i] = nb::borrow(reinterpret_cast<PyObject*>(b));
             else if (n == 2) held[i] = in_dtype_of(a, inputs, i);
             if (!held[i].is_valid()) return nb::object();
             given[i + 1] = held[i].ptr();
@@ -248,7 +254,7 @@ PyMethodDef methods[] = {FW_INTO("into_call", write_call, 6), FW_INTO("into_copy
 }  // namespace
 
 FW_BIND(m) {
-    word_base = word("base"), word_site = word("site");
+    word_base = word("base"), word_site = word("site"), word_result = word("result");
     out_name = taken(PyTuple_Pack(1, word("out"))).release().ptr();
     if (PyModule_AddFunctions(m.ptr(), methods) < 0) throw nb::python_error();
     m.def("copy_over", &write_over, nb::arg("x"), nb::arg("out"));
