@@ -584,3 +584,21 @@ def test_convolutions_of_channels_last_stay_so(channels):
         # there the gradient of the kernels goes by float32, and adds up in another order in each layout
         a, b = a.float().numpy(), b.float().numpy()
         np.testing.assert_allclose(a, b, rtol=2 ** -7, atol=2 ** -7 * np.abs(a).max())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_moments_of_norms_are_not_rounded_for_backward(dtype):
+    """Of few numbers that lie close together the variance in 16 bits would be far off."""
+    F = fw.nn.functional
+    values, weight = np.random.default_rng(0).standard_normal((3, 4)), [0.5, 0.8, 1.2, 1.5]
+    seeds = 5 * np.sin(np.arange(12.0)).reshape(3, 4)
+    norms = [lambda x, w: F.group_norm(x, 2, w, w), lambda x, w: F.layer_norm(x, (4,), w, w),
+             lambda x, w: F.batch_norm(x, None, None, w, w, training=True)]
+    for norm in norms:
+        found = []
+        for kind in (fw.float64, getattr(fw, dtype)):
+            x = fw.tensor(values, dtype=kind).requires_grad_()
+            y = norm(x, fw.tensor(weight, dtype=kind).requires_grad_())
+            grad, = fw.autograd.grad([y], [x], [fw.tensor(seeds, dtype=kind)])
+            found.append(grad.double().numpy())
+        np.testing.assert_allclose(found[1], found[0], 3e-2, 3e-2 * np.abs(found[0]).max())

@@ -30,6 +30,7 @@ from .moments import (
     check_shapes,
     count_of,
     group_norm_op,
+    how_to_norm,
     in_one_dtype,
     per_example,
     weight_dims,
@@ -227,7 +228,7 @@ def _normed(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: floa
     dims = (0, *range(2, input.ndim))
     _many_values(count_of(input.shape, dims), input.shape, op, "channel")
     settings = {"dims": dims, "per": per, "eps": eps}
-    if have_kernels(input, weight, bias):
+    if have_kernels(input, weight, bias) and input._array.dtype.itemsize > 2:  # averages follow the moments
         return [(batch_norm_op.run, 3, settings)]
     return [(_batch_normed, 3, settings)]
 
@@ -290,8 +291,8 @@ def group_norm_parts(input: Tensor, weight: Tensor | None, bias: Tensor | None, 
         _many_values(1, input.shape, op, "group")
     per = (1, num_groups, c // num_groups) + (1,) * len(rest)
     settings = {"dims": tuple(range(2, len(per))), "per": per, "eps": eps}
-    if have_kernels(input, weight, bias):
-        return [(group_norm_op.run, 3, settings)]  # which takes the channels as they stand
+    if (norm := how_to_norm(group_norm_op, input, weight, bias)) is not None:
+        return [(norm, 3, settings)]  # which takes the channels as they stand
     return [(_norm_of_groups, 3, settings)]
 
 

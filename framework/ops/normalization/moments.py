@@ -403,7 +403,21 @@ def layer_norm_parts(input: Tensor, weight: Tensor | None, bias: Tensor | None, 
 
 
 def _normed(op: Op, tensors: tuple, settings: dict) -> Step:
-    return op.run if have_kernels(*tensors) else partial(in_one_dtype, op), len(tensors), settings
+    return how_to_norm(op, *tensors) or partial(in_one_dtype, op), len(tensors), settings
+
+
+def how_to_norm(op: Op, x: Tensor, *weights: Tensor | None) -> Any:
+    """What runs the record as one kernel; None where that is not to be had."""
+    if not have_kernels(x, *weights):
+        return None
+    return op.run if x._array.dtype.itemsize > 2 else partial(_exact_for_backward, op)
+
+
+def _exact_for_backward(op: Op, x: Tensor, *weights: Any, **settings: Any) -> Any:
+    """A norm of 16 bits; what backward reads of its moments must not be rounded to them."""
+    if state.enabled and any(t is not None and t._node is not None for t in (x, *weights)):
+        return in_one_dtype(op, x, *weights, **settings)
+    return op.run(x, *weights, **settings)
 
 
 @public("nn.functional", deferred=True)
