@@ -19,6 +19,7 @@ from ..tensor import Tensor, wrap
 from .parameter import Parameter, is_lazy
 
 EXTRA = "_extra_state"
+_PLAIN = (Tensor, Parameter)
 _PLAN = "plan"  # what a load under way has found so far; stands in the metadata, which overrides pass on
 
 
@@ -45,12 +46,12 @@ class Found(NamedTuple):
     assign: bool
 
 
-def _tensors(module: Any) -> Iterable[tuple[str, Any]]:
+def _tensors(module: Any) -> list[tuple[str, Any]]:
     """This module's own parameters and persistent buffers."""
-    yield from module._own("parameter")
-    for name, value in module._own("buffer"):
-        if name not in module._non_persistent_buffers_set:
-            yield name, value
+    found = module._own("parameter")
+    if module._buffers:
+        found += [b for b in module._own("buffer") if b[0] not in module._non_persistent_buffers_set]
+    return found
 
 
 def _keeps_more(module: Any, method: str) -> bool:
@@ -71,8 +72,9 @@ def state_dict(module: Any, destination: Any, prefix: str, keep_vars: bool) -> A
     for hook in () if hooks is None else list(hooks.save_before.values()):
         hook(module, prefix, keep_vars)
     module._save_to_state_dict(destination, prefix, keep_vars)
-    for name, child in module._own("module"):
-        child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+    if module._modules:
+        for name, child in module._own("module"):
+            child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
     for key, hook in () if hooks is None else list(hooks.save_after.items()):
         new = hook(module, destination, prefix, about)
         if new is not None:
@@ -206,8 +208,18 @@ def _meta(value: Any) -> str:
     return f"{name}{list(value.shape)}"
 
 
+def _alike(target: Tensor, value: Any) -> bool:
+    """Whether both are plain tensors in memory, of one shape and dtype."""
+    if type(value) not in _PLAIN or type(target) not in _PLAIN:
+        return False
+    a, b = target._array, value._array
+    return type(a) is type(b) is np.ndarray and a.shape == b.shape and a.dtype is b.dtype
+
+
 def _problem(target: Tensor, value: Any, assign: bool) -> str:
     """Why ``value`` cannot be loaded into ``target``, or an empty text."""
+    if _alike(target, value) and (assign or target._array.flags.writeable):
+        return ""
     if not isinstance(value, Tensor):
         if not (isinstance(value, np.ndarray) and value.dtype in dtypes.BY_NUMPY):
             return "not a tensor"
@@ -237,7 +249,11 @@ def commit(plan: list) -> None:
     made: dict[int, Tensor] = {}  # one new tensor for all names of a shared one
     ready = []
     for step in tensors:
-        value, target = step.value.detach(), step.target
+        value, target = step.value, step.target
+        if not step.assign and _alike(target, value):
+            ready.append((step, value))
+            continue
+        value = value.detach()
         if not step.assign:
             if value.dtype is not target.dtype or value.device != target.device:
                 value = value.to(device=target.device, dtype=target.dtype)  # type: ignore[attr-defined]

@@ -21,7 +21,8 @@ class Tree:
 
     def _own(self, kind: str) -> list[tuple[str, Any]]:
         """This module's registered values of one kind that are not None, with names."""
-        return [(n, v) for n, v in getattr(self, REGISTRIES[kind]).items() if v is not None]
+        registered = getattr(self, REGISTRIES[kind])
+        return [item for item in registered.items() if item[1] is not None] if registered else []
 
     def _own_names(self, kind: str) -> list[str]:
         return list(getattr(self, REGISTRIES[kind]))
@@ -42,8 +43,9 @@ class Tree:
                     continue
                 seen.add(module)
             yield name, module
-            start = f"{name}." if name else ""
-            stack += [(start + n, m) for n, m in reversed(module._own(MODULE))]
+            if module._modules:
+                start = f"{name}." if name else ""
+                stack += [(start + n, m) for n, m in reversed(module._own(MODULE))]
 
     def _named(self, kind: str, prefix: str, recurse: bool,
                remove_duplicate: bool) -> Iterator[tuple[str, Any]]:

@@ -107,10 +107,14 @@ def batch_average(op: Op, size: int, arrays: list, batched: tuple, settings: dic
     return x * (1 - settings["momentum"]) + share
 
 
+def _average_kernel(xp: Any, x: Any, new: Any, *, momentum: float, factor: float) -> Any:
+    values = new.reshape(-1, *x.shape)
+    value = values[0] if len(values) == 1 else values.mean(axis=0)
+    return x * (1 - momentum) + value * (momentum * factor)
+
+
 running_average = Op("running_average", "x new", batch=batch_average, device=cuda.running_average,
-                     kernel=lambda xp, x, new, *, momentum, factor: (
-    x * (1 - momentum) + new.reshape(-1, *x.shape).mean(axis=0) * (momentum * factor)),
-    infer=lambda x, new, **_: x)
+                     kernel=_average_kernel, infer=lambda x, new, **_: x)
 
 
 def _channel_args(op: str, x: Any, least: int, **tensors: Any) -> tuple[int, ...]:
