@@ -154,7 +154,10 @@ def outside(one: intercept, function: Callable, *args: Any, **settings: Any) -> 
 
 
 def settled(values: Any) -> None:
-    """Have the tensors among ``values`` computed, if an interceptor of this thread has put calls off."""
+    """Have the tensors among ``values`` computed, if an interceptor or a compiled function of this thread has
+    put calls off."""
+    if quiet.settle is not None:
+        quiet.settle()
     for one in quiet.stack:
         if one.settle is not None:
             one.settle(values)

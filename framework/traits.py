@@ -9,6 +9,7 @@ from .layouts import Layout, strided
 from .ops.record.args import size_args
 from .ops.record.arming import subclass
 from .ops.record.torch_function import default
+from .seam import settled
 from .sparse_door import sparse
 from .tensor import Tensor, bump
 
@@ -91,6 +92,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     if self._node is not None:
         raise AutogradError("resize_: this tensor requires grad, and a change of its shape is not recorded; "
                             "use x.detach() or reshape()")
+    settled((self,))
     old = self._array.reshape(-1)
     count = math.prod(shape)
     if count > old.size:

@@ -11,6 +11,7 @@ import weakref
 from math import prod
 
 import compile_deferred
+import compile_mixed
 import compile_random
 import numpy as np
 import pytest
@@ -271,6 +272,14 @@ def test_programs_whose_operations_are_put_off():
         compile_deferred.differs(7)
         compile_deferred.differs(8)
         assert fw._native.module.deferred_calls() > before
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_programs_of_tensors_of_all_kinds(monkeypatch):
+    """Of several shapes, dtypes and optimizers, with exceptions, draws, hooks, views written in place."""
+    monkeypatch.setattr(plans_module, "PLAIN_CALLS", 0)
+    monkeypatch.setattr(plans_module, "Trial", lambda: None)
+    assert not [n for n in range(150) if compile_mixed.differs(n)]
 
 
 def _own_gradients(compile):

@@ -123,9 +123,17 @@ def test_who_is_asked_first_and_who_declines():
 
 def test_nothing_is_armed_by_plain_tensors_and_ducks_arm():
     program = """
+import copy, io, pickle
 import framework as fw
 from framework.ops.record import arming
 fw.nn.Linear(2, 2)(fw.ones(1, 2)).sum().backward()
+for plain in fw.ones(2), fw.ones(2, dtype=fw.bfloat16), fw.nn.Linear(2, 2):
+    pickle.loads(pickle.dumps(plain))
+    copy.deepcopy(plain)
+    file = io.BytesIO()
+    fw.save(plain.state_dict() if isinstance(plain, fw.nn.Module) else plain, file)
+    file.seek(0)
+    fw.load(file)
 before = fw.add.__code__, fw.relu.__code__
 class Duck:
     @classmethod

@@ -14,6 +14,7 @@ from ..config.listing import own as _own
 from ..errors import AutogradError
 from ..node import Leaf, Pick, PlainNode, place_of
 from ..node import Node as Node
+from ..seam import settled
 from ..tensor import Tensor, bump
 from .arguments import GradientEdge as GradientEdge
 from .around import around, pack_node
@@ -126,6 +127,7 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
         if not isinstance(t, Tensor):
             raise TypeError(f"increment_version: wanted Tensors, got {type(t).__name__}")
+        settled((t,))
         bump(t, "increment_version")
 
 

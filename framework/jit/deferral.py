@@ -198,6 +198,8 @@ class Session:
         conditions = ((self.quiet, "run", self.runner), (autocast.thread.__dict__, "choose", None),
                       (self.mode, "saved_hooks", ()), (self.mode, "batches", ()),
                       (self.mode, "inference", False))
+        self.modes = (*conditions, (self.quiet, "stack", ()), (self.quiet, "whole", True),
+                      (self.mode, "levels", ()), (self.mode, "opened", ()))
         me = weakref.ref(self)  # the garbage collector does not see what the tape holds: not what holds it
 
         def record(tape: Any, door: Any, args: tuple, settings: dict) -> Any:
@@ -448,13 +450,15 @@ class Session:
             t._array, t._node = array, node
             if copy is not None:
                 array[...] = copy
-        recording = state.recording
         self.book = Book()
+        modes = (*self.modes, (self.mode, "recording", True), (self.mode, "enabled", True))
+        before = [(of, key, of.get(key, Missing)) for of, key, _ in modes]
         try:
+            for of, key, value in modes:  # a block that began meanwhile changes nothing of these calls
+                of[key] = value
             for j, call in enumerate(tape.path()):
                 args, settings = tape.arguments(j)
-                if state.recording is not call.enabled:
-                    set_recording(call.enabled)
+                set_recording(call.enabled)
                 original = call.door.original
                 result, log = listened(original, *args, **settings)
                 self.book.add_externals(self.tape.arrays())
@@ -465,8 +469,11 @@ class Session:
                     if promised is not made:
                         _hand_over_views(made, promised)
         finally:
-            if state.recording is not recording:
-                set_recording(recording)
+            for of, key, value in before:
+                if value is Missing:
+                    of.pop(key, None)
+                else:
+                    of[key] = value
             for t, array, node, memory, contents in now:
                 t._array, t._node = array, node
                 if contents is not None:

@@ -363,7 +363,7 @@ def template_of(order: list, leaves: dict) -> list:
         else:
             edges = tuple([None if e is None else numbers[e] for e in node.edges])
             freed = bool(node.versions)
-            kept = None if freed or not node.kept else dict(node.kept)
+            kept = None if freed or node.kept is None else dict(node.kept)
             if kept and any(hasattr(v, "strides") for v in kept.values()):
                 raise Refused("a node that keeps its arrays")
             found.append((type(node), node.op, edges, kept, None if freed else node.versions, node.settings,

@@ -9,7 +9,9 @@ or if the tests fail without a mutation.
 """
 
 import argparse
+import functools
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -19,7 +21,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = ("tests/test_compile_matching.py", "tests/test_compile_rules.py", "tests/test_compile.py")
+TESTS = ("tests/test_compile_matching.py", "tests/test_compile_rules.py", "tests/test_compile_changes.py",
+         "tests/test_compile.py")
 
 
 def mutations() -> list[tuple[str, str, str, str]]:
@@ -61,25 +64,57 @@ def mutated(text: str, old: str, new: str, where: str) -> str:
     return text.replace(old, new, 1)
 
 
+def made(command: str, source: Path, folder: Path) -> Path:
+    """The object of a source, by the command that compiles another."""
+    words, made = shlex.split(command), folder / f"{source.stem}.o"
+    for option, path in ("-o", made), ("-c", source), ("-MF", f"{made}.d"):
+        if option in words:
+            words[words.index(option) + 1] = str(path)
+    subprocess.run([*words, f"-I{ROOT / 'framework/_native'}"], check=True, capture_output=True)
+    return made
+
+
+@functools.cache
+def made_one_by_one(command: str, texts: tuple[str, ...], folder: Path) -> dict[str, str]:
+    """The objects of the sources of a unit."""
+    folder.mkdir()
+    return {t: str(made(command, ROOT / "framework/_native" / t, folder)) for t in texts}
+
+
+def parts(build: Path, folder: Path, name: str) -> tuple[str, dict[str, str], list[str]]:
+    """The command that compiles a native source, the objects that it is linked with by their sources (those
+    of a unit that is compiled as one are made one by one), and the command that links."""
+    sets = [s for s in ("avx512", "avx2", "baseline") if next(build.glob(f"{s}.*"), None)]
+    library = next(build.glob(f"{sets[0]}.*")).name
+    *commands, link = subprocess.run(["ninja", "-t", "commands", library], cwd=build, capture_output=True,
+                                     text=True, check=True).stdout.splitlines()
+    for command in commands:
+        words = shlex.split(command)
+        source = Path(words[-1])
+        if str(source).endswith(f"/{name}"):
+            return command, {name: words[words.index("-o") + 1]}, shlex.split(link)
+        texts = [] if source.parent.name != "units" else re.findall('#include "(.*)"', source.read_text())
+        if name in texts:
+            whole = words[words.index("-o") + 1]
+            objects = made_one_by_one(command, tuple(texts), folder / f"parts of {source.stem}")
+            words = shlex.split(link)
+            at = words.index(whole)
+            words[at:at + 1] = objects.values()
+            return command, objects, words
+    raise SystemExit(f"{build} compiles no {name}")
+
+
 def compiled(build: Path, folder: Path, name: str, text: str) -> str:
     """The folder of a module in which this file has that text."""
-    sets = [name for name in ("avx512", "avx2", "baseline") if next(build.glob(f"{name}.*"), None)]
-    commands = subprocess.run(["ninja", "-t", "commands", sets[0]], cwd=build, capture_output=True, text=True,
-                              check=True).stdout.splitlines()
-    source = next(c for c in commands if f"/{name} " in c + " " or c.endswith(f"/{name}"))
-    words = shlex.split(source)
-    at = next(i for i, w in enumerate(words) if w.endswith(f"/{name}"))
+    command, objects, link = parts(build, folder, name)
     changed = folder / Path(name).name
     changed.write_text(text)
-    made, kept = folder / "changed.o", words[words.index("-o") + 1]
-    words[at], words[words.index("-o") + 1] = str(changed), str(made)
-    subprocess.run([*words, f"-I{ROOT / 'framework/_native'}"], cwd=build, check=True, capture_output=True)
+    instead = {objects[name]: str(made(command, changed, folder))}
     out = folder / "native"
     out.mkdir(exist_ok=True)
-    link = [w for w in shlex.split(commands[-1]) if w not in (":", "&&")]
-    target = link[link.index("-o") + 1]
-    link[link.index("-o") + 1] = str(out / target)
-    subprocess.run([str(made) if w == kept else w for w in link], cwd=build, check=True, capture_output=True)
+    words = [instead.get(w, w) for w in link if w not in (":", "&&")]
+    words[words.index("-o") + 1] = str(out / words[words.index("-o") + 1])
+    subprocess.run(words, cwd=build, check=True, capture_output=True)
     for other in build.glob("processor*.so"):
         shutil.copy(other, out)
     return str(out)

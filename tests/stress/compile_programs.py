@@ -1,7 +1,8 @@
 """Random programs, plain and compiled: ``python tests/stress/compile_programs.py [how many] [first number]``.
 
-Of both kinds: whatever comes (``compile_random.py``), and sequences that repeat, so that operations are put
-off and run as plans with their backward (``compile_deferred.py``). Prints how much went by plans, and the
+Of three kinds: whatever comes (``compile_random.py``), sequences that repeat, so that operations are put
+off and run as plans with their backward (``compile_deferred.py``), and tensors of all kinds with all that
+may happen to them (``compile_mixed.py``). Prints how much went by plans, and the
 numbers of those that differ; exits 1 if there are any.
 """
 
@@ -14,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import compile_deferred
+import compile_mixed
 import compile_random
 
 import framework as fw
@@ -43,7 +45,7 @@ counted(deferral.Session, "_weigh", "sequences as plans")
 counted(deferral.BackwardPlan, "run", "with backward")
 start, bad = time.perf_counter(), []
 for number in range(first, first + many):
-    for kind in (compile_random, compile_deferred):
+    for kind in (compile_random, compile_deferred, compile_mixed):
         if kind.differs(number):
             bad.append((kind.__name__, number))
     if number % 5000 == 4999:

@@ -125,11 +125,11 @@ at_first.append(arm)
 def arm_for(cls: type) -> None:
     """``arm`` if this class overrides functions, and let its properties ask."""
     own = getattr(cls, "__torch_function__", disabled)
-    if own is disabled:
+    if own is disabled or cls is Tensor:
         return
     if not armed:
         arm()
-    if cls is not Tensor and cls not in _with_properties:
+    if cls not in _with_properties:
         with _lock:
             _give_properties(cls, getattr(own, "__func__", None) is not default)
             _with_properties.add(cls)

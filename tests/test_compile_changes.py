@@ -1,0 +1,119 @@
+"""What programs do to modes and tensors after calls were put off by ``fw.compile``, and steps of optimizers
+by what they are: plain calls have the same native one."""
+
+import pytest
+
+import framework as fw
+from framework.jit import plans as plans_module
+
+F = fw.nn.functional
+
+
+@pytest.fixture(autouse=True)
+def _every_call_counts(monkeypatch):
+    monkeypatch.setattr(plans_module, "PLAIN_CALLS", 0)
+    monkeypatch.setattr(plans_module, "Trial", lambda: None)
+
+
+@pytest.mark.parametrize("groups", [lambda p, q: [{"params": [p]}, {"params": [q, p], "lr": 0.1}],
+                                    lambda p, q: [{"params": [p, q, p]}]])
+@pytest.mark.filterwarnings("ignore")
+def test_a_parameter_that_is_there_twice_steps_twice(groups):
+    p, q = (fw.ones(3, requires_grad=True) for _ in range(2))
+    optimizer = fw.optim.Adam([{"params": [p]}, {"params": [q]}])
+    optimizer.param_groups = [{**optimizer.param_groups[0], **g} for g in groups(p, q)]
+    alone = fw.ones(3, requires_grad=True)
+    other = fw.optim.Adam([alone])
+    for n in range(1, 6):
+        p.grad, q.grad, alone.grad = fw.full((3,), 0.5 * n), fw.ones(3), fw.full((3,), 0.5 * n)
+        optimizer.step()
+        for given in groups(p, q):
+            for x in given["params"]:
+                if x is p:
+                    other.param_groups[0]["lr"] = given.get("lr", 1e-3)
+                    other.step()
+        assert (optimizer.state[p]["step"], optimizer.state[q]["step"], q._version) == (2 * n, n, n)
+        assert p._version == 2 * n and p.tolist() == alone.tolist()
+
+
+def test_a_step_counts():
+    p, q = (fw.ones(3, requires_grad=True) for _ in range(2))
+    optimizer = fw.optim.Adam([{"params": [p]}, {"params": [q]}])
+    for n in range(1, 5):
+        p.grad, q.grad = fw.ones(3), fw.ones(3) if n % 2 else None
+        optimizer.step()
+        assert (optimizer.state[p]["step"], p._version) == (n, n)
+        assert (optimizer.state[q]["step"], q._version) == ((n + 1) // 2, (n + 1) // 2)
+
+
+BLOCKS = [fw.no_grad, fw.inference_mode, fw.autograd.detect_anomaly, fw.autograd.forward_ad.dual_level,
+          fw.profiler.profile, lambda: fw.autocast("cpu", dtype=fw.bfloat16),
+          lambda: fw.autograd.graph.saved_tensors_hooks(lambda x: x * 2, lambda x: x)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("block", BLOCKS, ids=["no_grad", "inference", "anomaly", "dual", "profile", "autocast", "hooks"])
+def test_a_block_changes_nothing_of_what_was_put_off_before_it(block):
+    """What runs one by one inside of a block runs as it would have run before the block."""
+    def step(w, x, n):
+        y = fw.outer(w * x, x)
+        z = F.linear(y, y) * 0.5
+        if n < 3:
+            return (z * y).sum()
+        with block():
+            return (z @ y).sum().float() + y.sum()
+    compiled = fw.compile(step)
+    for n in range(6):
+        found = []
+        for run in step, compiled:
+            fw.manual_seed(n)
+            w, x = fw.randn(4, requires_grad=True), fw.randn(4)
+            out = run(w, x, n)
+            if out.requires_grad:
+                out.backward()
+            found.append((out.dtype, out.item(), out.requires_grad, w.grad is not None and w.grad.tolist()))
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("change", [
+    lambda x: x.t_(), lambda x: x.transpose_(0, 1), lambda x: x.unsqueeze_(0), lambda x: x.squeeze_(),
+    lambda x: x.detach_(), lambda x: x.resize_(2, 2), lambda x: x.as_strided_((2, 2), (1, 2)),
+    lambda x: x.set_(fw.ones(2)), lambda x: fw.autograd.graph.increment_version(x),
+    lambda x: F.embedding(fw.tensor([0, 2]), x, max_norm=0.5)])
+@pytest.mark.parametrize("drawn", [False, True])
+def test_a_tensor_may_change_its_form_after_calls_on_it_were_put_off(change, drawn):
+    def step(x, n):
+        y = fw.tanh(x * 2)
+        z = y * x
+        if n in (3, 5):
+            change(x)
+        return z.sum(), x * 3, fw.rand(2) if drawn else y
+    compiled = fw.compile(step)
+    for n in range(7):
+        found = []
+        for run in step, compiled:
+            fw.manual_seed(n)
+            x = fw.randn(3, 3)
+            found.append([(t.shape, t.stride(), t._version, t.tolist()) for t in (*run(x, n), x)])
+        assert found[0] == found[1]
+
+
+def test_nodes_that_kept_nothing_to_free_go_backward_again():
+    """As in a plain call, a second time, also behind a backward that went by a plan."""
+    def step(w, x):
+        s = w.sum()
+        r = s % 3
+        (s.square() + r.square() + x.sum()).backward()
+        return r
+    compiled = fw.compile(step)
+    for n in range(8):
+        found = []
+        for run in step, compiled:
+            fw.manual_seed(n)
+            w, x = fw.randn(4, requires_grad=True), fw.randn(4)
+            r = run(w, x)
+            first = w.grad.tolist()
+            for _ in range(2):
+                r.backward()
+            found.append((first, w.grad.tolist()))
+        assert found[0] == found[1]
