@@ -52,7 +52,8 @@ BLOCKS = [fw.no_grad, fw.inference_mode, fw.autograd.detect_anomaly, fw.autograd
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("block", BLOCKS, ids=["no_grad", "inference", "anomaly", "dual", "profile", "autocast", "hooks"])
+@pytest.mark.parametrize("block", BLOCKS, ids=["no_grad", "inference", "anomaly", "dual", "profile",
+                                               "autocast", "hooks"])
 def test_a_block_changes_nothing_of_what_was_put_off_before_it(block):
     """What runs one by one inside of a block runs as it would have run before the block."""
     def step(w, x, n):
