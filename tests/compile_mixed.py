@@ -211,8 +211,8 @@ def _caught(p, a, b):
 
 
 def _elsewhere(p, a, b):
-    found = []
-    thread = threading.Thread(target=lambda: found.append(a * 2 + b))
+    found = []  # without a graph, whose order would be that in which calls run, see docs/compile.md
+    thread = threading.Thread(target=lambda: found.append(a.detach() * 2 + b.detach()))
     before, threading.excepthook = threading.excepthook, lambda *args: None
     try:
         thread.start()
