@@ -52,11 +52,11 @@ template <class T> class ScoreBlock {
     void rescale(int64_t count, const T* change) {
         for (int64_t i = 0; i < count; ++i) {
             if (change[i] == T(1)) continue;
-            Vec<T> factor = splat(change[i]);
-            for (int64_t f = 0; f < wide; f += lanes<T>) {
+            const Vec<T> factor = splat(change[i]);
+            vectors<T>(0, a.out_width, [&](int64_t f, auto part, int) {  // what lies beside may be no normal number
                 T* s = sums + i * wide + f;
-                store<T>(s, load(s) * factor);
-            }
+                put(s, take(s, part) * factor, part);
+            });
         }
     }
 
@@ -67,7 +67,7 @@ template <class T> class ScoreBlock {
             const bool empty = shares[i] == 0;  // whose sums may be nan
             const Vec<T> share = splat(shares[i]);
             vectors<T>(0, a.out_width, [&](int64_t f, auto part, int) {
-                put(out.p + i * out.row + f, empty ? Vec<T>{} : load(sums + i * wide + f) * share, part);
+                put(out.p + i * out.row + f, empty ? Vec<T>{} : take(sums + i * wide + f, part) * share, part);
             });
         }
     }

@@ -170,7 +170,7 @@ template <class T> class FewQueries {
         *lse = empty ? -LEAST<T> : top[i] + std::log(sum[i]);
         const Vec<T> share = splat(T(1) / sum[i]);
         vectors<T>(0, a.out_width, [&](int64_t f, auto part, int) {
-            put(out.p + f, empty ? Vec<T>{} : load(sums + i * wide + f) * share, part);
+            put(out.p + f, empty ? Vec<T>{} : take(sums + i * wide + f, part) * share, part);
         });
     }
 };

@@ -155,7 +155,7 @@ template <class T> class GradBlock {
         for (int64_t i = 0; i < count; ++i)
             vectors<T>(0, a.width, [&](int64_t e, auto part, int) {
                 T* p = to.p + i * to.row + e;
-                Vec<T> sum = load(dq + i * wide + e) * scale;
+                Vec<T> sum = take(dq + i * wide + e, part) * scale;  // what lies beside may be no normal number
                 put(p, add ? take(p, part) + sum : sum, part);
             });
     }
