@@ -15,6 +15,9 @@ from ..ops.image.joined import _conv_relu_op as conv_relu
 from ..ops.image.pool import max_pool, max_position, max_spread
 from ..ops.linalg.matmul import matmul_op
 from ..ops.pointwise.activations import _relu as relu
+from ..ops.shape.broadcast import sum_to
+from ..ops.shape.join import stack_op
+from ..ops.shape.view import permute_op, reshape_op
 from .kernels import Array, Step
 
 _EXAMPLE = np.zeros(1, np.float32)
@@ -164,3 +167,95 @@ def masked_in_products(steps: list[Step], outputs: list[str]) -> list[Step]:
             steps[at] = Step(kernel, operands, {}, mask.results, mask.shapes)
             gone.add(before)
     return [step for at, step in enumerate(steps) if at not in gone]
+
+
+@cache
+def _stack_in_order() -> Any:
+    """The kernel that stacks arrays into one whose dimensions have that order in memory; None without one."""
+    native = asked(stack_op.cpu)
+    if native is None:
+        return None
+
+    def one_by_one(*xs: Any, dim: int, order: tuple) -> Any:
+        turned = np.ascontiguousarray(stack_op.cpu(*xs, dim=dim).transpose(order))
+        return turned.transpose(np.argsort(order))
+    return _native.module.preferring(native, one_by_one)  # type: ignore[union-attr]
+
+
+def stacked_in_order(steps: list[Step], outputs: list[str]) -> list[Step]:
+    """The steps, where what is stacked, turned and then seen in another shape (the gradient of a product for
+    queries, keys and values) is stacked in the order of that shape, of which it is a view then.
+    """
+    readers = Counter([name for step in steps for name in step.reads] + outputs)
+    alone = {step.operands[0].name: step for step in steps if step.kernel in (permute_op.cpu, reshape_op.cpu)
+             and type(step.operands[0]) is Array and readers[step.operands[0].name] == 1}
+    steps = list(steps)
+    for at, step in enumerate(steps):
+        turn = alone.get(step.results) if step.kernel is stack_op.cpu and _stack_in_order() else None
+        if turn is None or turn.kernel is not permute_op.cpu or getattr(
+                alone.get(turn.results), "kernel", None) is not reshape_op.cpu:
+            continue
+        dims = turn.settings.get("dims", turn.operands[-1])
+        if type(dims) is tuple:
+            steps[at] = Step(_stack_in_order(), step.operands, {**step.settings, "order": dims}, step.results,
+                             step.shapes)
+    return steps
+
+
+@cache
+def _of_parameters() -> Any:
+    """The kernel that gives the gradients of a linear layer's weights and bias; None without one."""
+    module: Any = _native.module
+    if not hasattr(module, "linear_parameters"):
+        return None
+
+    def one_by_one(g: Any, x: Any, size: tuple) -> tuple:
+        rows, left = x.reshape(-1, x.shape[-1]), g.reshape(-1, g.shape[-1])
+        return matmul_op.cpu(left.T, rows), sum_to.cpu(g, size=size)
+    return module.preferring(module.linear_parameters, one_by_one)
+
+
+def _said(step: Step, name: str) -> Any:
+    return step.settings.get(name, step.operands[-1])
+
+
+def parameters_at_once(steps: list[Step], outputs: list[str], own: Any) -> tuple[list[Step], list[str]]:
+    """The steps, where the product for the gradient of weights and the sum for that of the bias are one, which
+    reads both operands as they lie; and the outputs. What they give is new: it need not become the leaf's
+    ``own``.
+    """
+    kernel = _of_parameters()
+    sums = {step.operands[0].name: at for at, step in enumerate(steps)
+            if kernel is not None and step.kernel is sum_to.cpu and len(_said(step, "size")) == 1}
+    made: dict[str, int] = {}
+    for at, step in enumerate(steps):
+        made.update(dict.fromkeys([step.results] if isinstance(step.results, str) else step.results, at))
+    readers = Counter([name for step in steps for name in step.reads] + outputs)
+
+    def before(x: Any, view: Any) -> str:
+        """What a view is of, which nobody else reads; else itself."""
+        step = steps[made[x.name]] if x.name in made else None
+        return step.operands[0].name if step is not None and step.kernel is view else x.name
+    steps, fresh, gone = list(steps), dict[str, str](), set[int]()
+    for at, step in enumerate(steps if sums else ()):
+        if asked(step.kernel) is not asked(matmul_op.cpu) or len(step.operands) != 2 or step.settings:
+            continue
+        turned, right = step.operands
+        turn = steps[made[turned.name]] if turned.name in made else step
+        if turn.kernel is not permute_op.cpu or _said(turn, "dims") != (1, 0) or readers[turned.name] != 1:
+            continue
+        g = before(turn.operands[0], reshape_op.cpu)
+        x, total = before(right, reshape_op.cpu), sums.get(g, -1)
+        if total < 0 or made.get(x, -1) >= min(at, total):
+            continue
+        results = [step.results, steps[total].results]
+        steps[min(at, total)] = Step(kernel, (Array(g), Array(x)), {"size": _said(steps[total], "size")}, results,
+                                     None)
+        gone.add(max(at, total))
+        fresh.update({r: r for r in results if readers[r] == 1})
+    for at, step in enumerate(steps):
+        if step.kernel is own and step.operands[0].name in fresh and outputs.count(step.results) == 1 \
+                and readers[step.results] == 1:
+            fresh[step.results] = step.operands[0].name
+            gone.add(at)
+    return [step for at, step in enumerate(steps) if at not in gone], [fresh.get(n, n) for n in outputs]

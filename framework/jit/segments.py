@@ -18,7 +18,14 @@ from ..ops.shape.view import permute_op, reshape_op
 from . import fusion
 from .kernels import Array, Step, names_in, part
 from .lifetimes import Life, within_peak
-from .pairs import masked_early, masked_in_products, paired, pooled_at_once
+from .pairs import (
+    masked_early,
+    masked_in_products,
+    paired,
+    parameters_at_once,
+    pooled_at_once,
+    stacked_in_order,
+)
 from .recurrent import panels_shared
 
 fusion._programs[id(add)] = (add, Program(("x", "y"), (False, False), (), 0, (
@@ -135,6 +142,8 @@ class Segment:
         if fuse:
             steps = masked_early(paired(steps), outputs, shapes)
             steps = panels_shared(masked_in_products(pooled_at_once(steps, outputs), outputs))
+            steps, outputs = parameters_at_once(stacked_in_order(steps, outputs), outputs, own)
+            steps = needed(steps, outputs)
             steps, outputs = unshared([known(step, shapes) for step in steps], outputs, shapes)
         self.sizes = {step.results: step.shapes for step in steps
                       if isinstance(step.results, str) and step.shapes is not None} | shapes
@@ -194,10 +203,11 @@ class Segment:
         steps = []
         for (kernel, other, _, _, results, _, _, reads), word in zip(self.rows, words):
             native = asked(kernel)
-            product = other is None and native is _native.module.matmul
-            late = product and isinstance(results, str) and results not in read
-            steps.append(Life(reads, [results] if isinstance(results, str) else [r for r in results if r],
-                              bool(word), late, native is not None or type(kernel).__name__ in _NATIVE))
+            product = other is None and native is not None and native in (
+                _native.module.matmul, _native.module.linear_parameters)
+            made = [results] if isinstance(results, str) else [r for r in results if r]
+            late = product and read.isdisjoint(made)
+            steps.append(Life(reads, made, bool(word), late, native is not None or type(kernel).__name__ in _NATIVE))
         return within_peak(steps, outputs, self.sizes)
 
     def _in_rounds(self, steps: list[Step]) -> None:

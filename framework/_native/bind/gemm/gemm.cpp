@@ -4,6 +4,7 @@
 
 #include "bind/bf16_array.h"
 #include "bind/compute.h"
+#include "bind/reduce/sums.h"
 #include "gemm/amx.h"
 #include "gemm/products.h"
 
@@ -62,6 +63,29 @@ nb::object linear_then(Array x, Array w, nb::object b, bool relu) {
 nb::object linear(Array x, Array w, nb::object b) { return linear_then(x, w, std::move(b), false); }
 nb::object linear_relu(Array x, Array w, nb::object b) { return linear_then(x, w, std::move(b), true); }
 
+// What a linear layer's backward gives its parameters, of the gradient of its results and of its inputs, in rows: the
+// gradients of the weights, which may go on beside what follows, and of the bias, of this size.
+nb::object linear_parameters(Array g, Array x, nb::handle size) {
+    const int n = g.ndim();
+    if (!g.is_float() || !x.usable() || x.type() != g.type() || n < 2 || x.ndim() != n || !g.contiguous() ||
+        !x.contiguous() || !std::equal(g.shape(), g.shape() + n - 1, x.shape()))
+        return not_implemented();
+    int64_t rows = 1;
+    for (int d = 0; d < n - 1; ++d) rows *= g.shape(d);
+    const int64_t item = g.is<float>() ? 4 : 8, outs = g.shape(n - 1), ins = x.shape(n - 1);
+    const int64_t sizes[] = {outs, rows, rows, ins}, steps[] = {item, outs * item, ins * item, item};
+    View turned = view_of(g), right = view_of(x);
+    turned.dims = right.dims = 2;
+    turned.sizes = sizes, turned.steps = steps, right.sizes = sizes + 2, right.steps = steps + 2;
+    Product product;
+    if (!product.matmul(turned, right)) return not_implemented();
+    nb::object shift = sum_to_size(g, size);
+    if (shift.is(not_implemented())) return shift;
+    NewArray out = array_for(product, g);
+    compute(out.size() ? bytes_of(product) : 0, [product, to = out.data<void>()] { product.run(to); });
+    return nb::make_tuple(give(out), shift);
+}
+
 // The product of two matrices of bfloat16 by the tiles of the matrix unit, or by its twin if `plain`, for tests.
 nb::object matmul_by_tiles(Array x, Array y, bool plain) {
     if (!plain && !amx::available()) return not_implemented();
@@ -80,6 +104,7 @@ FW_BIND(m) {
     m.def("has_matrix_unit", &amx::available);
     m.def("matmul", &matmul, nb::arg("x"), nb::arg("y"));
     m.def("matmul_by_gate", &matmul_by_gate, nb::arg("x"), nb::arg("y"), nb::arg("gate"));
+    m.def("linear_parameters", &linear_parameters, nb::arg("g"), nb::arg("x"), nb::arg("size"));
     m.def("linear", &linear, nb::arg("x"), nb::arg("w"), nb::arg("b").none());
     m.def("linear_relu", &linear_relu, nb::arg("x"), nb::arg("w"), nb::arg("b").none());
 }

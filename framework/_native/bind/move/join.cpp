@@ -86,7 +86,8 @@ nb::object cat(nb::args xs, int64_t dim) {
     return joined(parts, first.ndim(), shape, int(dim), false);
 }
 
-nb::object stack(nb::args xs, int64_t dim) {
+// order: of the dimensions in memory, where that is not theirs.
+nb::object stack(nb::args xs, int64_t dim, nb::tuple order) {
     JoinArrays parts(xs);
     if (!parts.bytes || parts.arrays.size() != xs.size()) return not_implemented();
     const Array& first = parts.arrays[0];
@@ -97,7 +98,20 @@ nb::object stack(nb::args xs, int64_t dim) {
     std::copy(first.shape(), first.shape() + dim, shape);
     shape[dim] = npy_intp(parts.arrays.size());
     std::copy(first.shape() + dim, first.shape() + first.ndim(), shape + dim + 1);
-    return joined(parts, first.ndim() + 1, shape, int(dim), true);
+    if (!order.size()) return joined(parts, first.ndim() + 1, shape, int(dim), true);
+    int axes[NPY_MAXDIMS];
+    uint64_t seen = 0;
+    if (int(order.size()) != first.ndim() + 1 || !product(shape, 0, first.ndim() + 1)) return not_implemented();
+    for (int d = 0; d <= first.ndim(); ++d) {
+        axes[d] = nb::cast<int>(order[size_t(d)]);
+        if (axes[d] < 0 || axes[d] > first.ndim() || (seen >> axes[d] & 1)) return not_implemented();
+        seen |= uint64_t(1) << axes[d];
+    }
+    NewArray out = new_in_order(first.ndim() + 1, shape, first.type(), axes);
+    nb::object result = give(out);
+    Release release(out.size() * parts.bytes);
+    join(parts, out, int(dim), true);
+    return result;
 }
 
 // Complex numbers of their parts, which are arrays of one shape and type.
@@ -117,7 +131,7 @@ nb::object join_parts(Array real, Array imag) {
 FW_BIND(m) {
     m.def("join_parts", &join_parts, nb::arg("real"), nb::arg("imag"));
     m.def("cat", &cat, nb::arg("xs"), nb::kw_only(), nb::arg("dim"));
-    m.def("stack", &stack, nb::arg("xs"), nb::kw_only(), nb::arg("dim"));
+    m.def("stack", &stack, nb::arg("xs"), nb::kw_only(), nb::arg("dim"), nb::arg("order") = nb::tuple());
 }
 
 }  // namespace fw::moving

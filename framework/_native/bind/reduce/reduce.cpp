@@ -93,7 +93,8 @@ template <bool all> nb::object truth(Array x, nb::handle dims, bool keepdim) {
     return x.is<double>() ? truth_of<double>(x, dims, keepdim, all) : not_implemented();
 }
 
-// The sum that undoes broadcasting to x's shape from `size`.
+}  // namespace
+
 nb::object sum_to_size(Array x, nb::handle size) {
     if (!x.usable() || !PyTuple_Check(size.ptr()) || x.ndim() > MOST) return not_implemented();
     int extra = x.ndim() - int(PyTuple_GET_SIZE(size.ptr()));
@@ -119,8 +120,6 @@ nb::object sum_to_size(Array x, nb::handle size) {
     PyArray_Dims wanted{shape, x.ndim() - extra};
     return nb::steal(PyArray_Newshape(reinterpret_cast<PyArrayObject*>(out.ptr()), &wanted, NPY_CORDER));
 }
-
-}  // namespace
 
 FW_BIND(m) {
     nb::arg x("x"), dims("dims"), keepdim("keepdim");
