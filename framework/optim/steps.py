@@ -19,17 +19,18 @@ from ..quiet import quiet
 from ..tensor import Tensor, bump
 
 _OWN = ("_run", "_ready", "update_group", "_update_natively", "_update_one", "numbers_of", "first_state")
-_usual: dict[type, bool] = {}
+_usual: dict[type, tuple[str, tuple] | None] = {}
 
 
-def is_usual(kind: Any, base: Any) -> bool:
-    """Whether an optimizer of this class steps as ``Optimizer``, its base, does, by native kernels."""
-    found = _usual.get(kind)
-    if found is None:
+def is_usual(kind: Any, base: Any) -> tuple[str, tuple] | None:
+    """Its step's name and its options, where an optimizer of this class steps as ``Optimizer``, its base, does, by
+    native kernels."""
+    if kind not in _usual:
         own = all(getattr(kind, name) is getattr(base, name) for name in _OWN)
-        found = _usual[kind] = own and kind.fused is not base.fused and kind.__module__.startswith(
+        good = own and kind.fused is not base.fused and kind.__module__.startswith(
             base.__module__.rpartition(".")[0])
-    return found
+        _usual[kind] = (kind.__name__ + ".step", tuple(kind.limits)) if good else None
+    return _usual[kind]
 
 
 def step(optimizer: Any, base: Any) -> bool:
@@ -37,14 +38,14 @@ def step(optimizer: Any, base: Any) -> bool:
     if quiet.settle is not None:  # what is put off may make gradients
         quiet.settle()
     kind = type(optimizer)
-    if _native.module is None or cuda._cupy is not None or not (_usual.get(kind) or is_usual(kind, base)) \
-            or not optimizer._is_fused():
+    usual = _usual.get(kind) or is_usual(kind, base)
+    if _native.module is None or cuda._cupy is not None or usual is None or not optimizer._is_fused():
         return False
-    name = kind.__name__ + ".step"
+    name, limits = usual
     module: Any = _native.module
     module.set_up_tapes(Tensor, Parameter, Leaf)
-    left = module.step_groups(optimizer.param_groups, tuple(optimizer.limits), optimizer.state,
-                              optimizer.fused, module, name, quiet.site is not None)
+    left = module.step_groups(optimizer.param_groups, limits, optimizer.state, optimizer.fused, module, name,
+                              quiet.site is not None)
     if left is None:
         return False
     for group, (params, states, _, _, number), skipped in left:

@@ -49,10 +49,10 @@ template <class T> class GradBlock {
     GradBlock(const Backward<T>& a, const Coins& coins)
         : a(a), coins(coins), wide(padded<T>(a.width)), out_wide(padded<T>(a.out_width)), room(size(a)),
           qt(room.take(a.width * QUERIES)), gt(room.take(a.out_width * QUERIES)), q(room.take(QUERIES * wide)),
-          g(room.take(QUERIES * out_wide)), weights(room.take(BLOCK_SIZE)), ds(room.take(BLOCK_SIZE)),
+          room_of_g(room.take(QUERIES * out_wide)), weights(room.take(BLOCK_SIZE)), ds(room.take(BLOCK_SIZE)),
           added(room.take(BLOCK_SIZE)), drop(room.take(BLOCK_SIZE)), rows(room.take(BLOCK_SIZE)),
           keys(room.take(KEYS * wide)), values(room.take(KEYS * out_wide)), dq(room.take(QUERIES * wide)),
-          out(room.take(QUERIES * out_wide)) {}
+          out(room.take(a.out_width * QUERIES)) {}
 
     // The queries from `first` on with the keys [begin, end); their dq, if it is wanted, goes to `to_q`.
     void run(int64_t head, int64_t first, int64_t begin, int64_t end, Matrix<T> to_q, bool add) {
@@ -82,29 +82,30 @@ template <class T> class GradBlock {
     const int64_t wide, out_wide;
     int64_t width = 0;
     Room<T> room;
-    T *qt, *gt, *q, *g, *weights, *ds, *added, *drop, *rows, *keys, *values, *dq, *out;
+    T *qt, *gt, *q, *room_of_g, *weights, *ds, *added, *drop, *rows, *keys, *values, *dq, *out;
+    Matrix<const T> g;
     T lse[QUERIES], d[QUERIES];
 
     static int64_t size(const Backward<T>& a) {
         const int64_t wide = padded<T>(a.width), out_wide = padded<T>(a.out_width);
-        return (a.width + a.out_width + 2 * (wide + out_wide)) * QUERIES + 5 * BLOCK_SIZE + KEYS * (wide + out_wide);
+        return (a.width + 2 * a.out_width + 2 * wide + out_wide) * QUERIES + 5 * BLOCK_SIZE + KEYS * (wide + out_wide);
     }
 
-    // Rows of q (times the scale) and g, as they lie and turned, and D.
+    // Rows of q (times the scale) and g, as they lie and turned, and D, for all queries side by side.
     void take_queries(int64_t head, int64_t first, int64_t count) {
         pack_queries(qt, a.q.at(head).from(first), count, a.width);
         pack_queries(gt, a.g.at(head).from(first), count, a.out_width);
+        pack_queries(out, a.out.at(head).from(first), count, a.out_width);
         pack_rows(q, a.q.at(head).from(first), count, a.width);
-        pack_rows(g, a.g.at(head).from(first), count, a.out_width);
-        pack_rows(out, a.out.at(head).from(first), count, a.out_width);
+        g = as_right(a.g.at(head).from(first), count, a.out_width, room_of_g);
         scale_by(a.scale, qt, a.width * QUERIES);
         scale_by(a.scale, q, count * wide);
-        for (int64_t i = 0; i < QUERIES; ++i) {
-            lse[i] = i < count ? a.lse[head * a.queries + first + i] : T(0);
+        for (int64_t i = 0; i < QUERIES; ++i) lse[i] = i < count ? a.lse[head * a.queries + first + i] : T(0);
+        for (int64_t i = 0; i < QUERIES; i += lanes<T>) {
             Vec<T> sum{};
-            for (int64_t f = 0; i < count && f < out_wide; f += lanes<T>)
-                sum = fma<T>(load(g + i * out_wide + f), load(out + i * out_wide + f), sum);
-            d[i] = total<T>(sum);
+            for (int64_t f = 0; f < a.out_width; ++f)
+                sum = fma<T>(load(gt + f * QUERIES + i), load(out + f * QUERIES + i), sum);
+            store<T>(d + i, sum);
         }
     }
 
@@ -137,7 +138,7 @@ template <class T> class GradBlock {
             Matrix<T> c = to.at(at.head).from(at.key);
             product<T>(at.keys, cols, at.queries, {block, QUERIES, 1}, right, row, c.p, c.row, true);
         };
-        add_rows(a.to.v, weights, g, out_wide, a.out_width);
+        add_rows(a.to.v, weights, g.p, g.row, a.out_width);
         add_rows(a.to.k, ds, q, wide, a.width);
         if (to_q) {
             Matrix<const T> right = k.p == keys ? k : as_right(k, at.keys, a.width, keys);
