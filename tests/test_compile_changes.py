@@ -118,3 +118,111 @@ def test_nodes_that_kept_nothing_to_free_go_backward_again():
                 r.backward()
             found.append((first, w.grad.tolist()))
         assert found[0] == found[1]
+
+
+def test_steps_of_one_group_that_are_at_different_numbers():
+    p, q = (fw.ones(3, requires_grad=True) for _ in range(2))
+    optimizer = fw.optim.Adam([p, q])
+    alone = fw.optim.Adam([fw.ones(3, requires_grad=True)])
+    (other,) = alone.param_groups[0]["params"]
+    for n in range(1, 7):
+        p.grad, q.grad = fw.ones(3), fw.full((3,), 0.5 * n) if n % 3 else None
+        optimizer.step()
+        other.grad = q.grad
+        alone.step()
+        assert (optimizer.state[p]["step"], optimizer.state[q]["step"]) == (n, n - n // 3)
+        assert q.tolist() == other.tolist() and q._version == n - n // 3
+
+
+def test_steps_of_parameters_that_kernels_do_not_take():
+    """With gaps in memory, beside one without, which has the same numbers."""
+    wide = fw.ones(4, 6)
+    p, q = wide[:, ::2].requires_grad_(), fw.ones(4, 3, requires_grad=True)
+    optimizer = fw.optim.Adam([p, q], lr=0.1)
+    for n in range(1, 5):
+        p.grad = q.grad = fw.full((4, 3), 1.0 * n)
+        before = p._version, q._version
+        optimizer.step()
+        assert p.tolist() == q.tolist() and q[0, 0].item() < 1 and wide[0, 1] == 1
+        assert optimizer.state[p]["step"] == optimizer.state[q]["step"] == n
+        assert (p._version, q._version) == (before[0] + 1, before[1] + 1)
+
+
+@pytest.mark.parametrize("spoil, error", [
+    (lambda p: setattr(p, "data", fw.ones(2)), "gradient of params"),
+    (lambda p: setattr(p, "data", p.data.double()), "gradient of params"),
+    (lambda p: p._array.setflags(write=False), "read-only")])
+def test_a_step_that_does_not_fit_changes_nothing(spoil, error):
+    first, p = fw.ones(2, requires_grad=True), fw.ones(3, requires_grad=True)
+    optimizer = fw.optim.Adam([first, p])
+    first.grad, p.grad = fw.ones(2), fw.ones(3)
+    optimizer.step()
+    spoil(p)
+    kept = first.tolist(), p.tolist(), first._version, optimizer.state[first]["step"]
+    with pytest.raises((ValueError, RuntimeError, TypeError), match=error):
+        optimizer.step()
+    assert (first.tolist(), p.tolist(), first._version, optimizer.state[first]["step"]) == kept
+
+
+def test_what_is_stacked_for_another_order_lies_as_it_should():
+    """Where it is handed out, too, and where only what is made of it is."""
+    def step(a, b, both):
+        stacked = fw.stack([a * 2, b * 3])
+        seen = stacked.permute(1, 2, 0, 3).reshape(4, -1)
+        return (stacked * 1, stacked, seen) if both else (seen, seen * 1)
+    for both in True, False:
+        compiled = fw.compile(step)
+        for _ in range(6):
+            a, b = fw.randn(4, 3, 5), fw.randn(4, 3, 5)
+            assert [(t.stride(), t.tolist()) for t in step(a, b, both)] == [
+                (t.stride(), t.tolist()) for t in compiled(a, b, both)]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("inputs", [lambda: fw.randn(5, 4), lambda: fw.randn(2, 5, 4), lambda: fw.randn(1, 4),
+                                    lambda: fw.randn(5, 8)[:, ::2], lambda: fw.randn(4, 5).t(),
+                                    lambda: fw.randn(0, 4)])
+@pytest.mark.parametrize("end", [lambda y: y.sum(), lambda y: (y * y).mean(), lambda y: y.mT.square().sum(),
+                                 lambda y: F.relu(y).sum() + y.tanh().sum()])
+def test_gradients_of_linear_layers_are_those_of_plain_calls(bias, inputs, end):
+    fw.manual_seed(0)
+    plain, layer = (fw.nn.Linear(4, 3, bias) for _ in range(2))
+    layer.load_state_dict(plain.state_dict())
+
+    def step(layer, x):
+        layer.zero_grad()
+        end(layer(x)).backward()
+    compiled = fw.compile(step)
+    kept = []
+    for _ in range(6):
+        x = inputs()
+        for y in x, x.clone().requires_grad_():
+            step(plain, y)
+            first, y.grad = y.grad, None
+            compiled(layer, y)
+            for p, q in zip(plain.parameters(), layer.parameters()):
+                assert p.grad.numpy().tobytes() == q.grad.numpy().tobytes()
+                assert p.grad.stride() == q.grad.stride()
+                kept.append((q.grad, q.grad.tolist()))
+            assert y.grad is first is None or y.grad.tolist() == first.tolist()
+    assert all(str(g.tolist()) == str(before) for g, before in kept)
+
+
+@pytest.mark.parametrize("run", [
+    lambda a, b, x: a(F.relu(a(x))), lambda a, b, x: a(x) + b(x), lambda a, b, x: a(x) + b(x.tanh()),
+    lambda a, b, x: a(x) * b(x), lambda a, b, x: a(b(x)) + x,
+    lambda a, b, x: F.linear(x, a.weight, b.bias) + b(x)])
+def test_layers_that_share_what_they_take_or_their_gradients(run):
+    def step(layers, x):
+        layers.zero_grad()
+        run(*layers, x).square().sum().backward()
+    plain, layer = (fw.nn.ModuleList([fw.nn.Linear(4, 4) for _ in range(2)]) for _ in range(2))
+    layer.load_state_dict(plain.state_dict())
+    compiled = fw.compile(step)
+    for _ in range(6):
+        x = fw.randn(3, 4)
+        step(plain, x)
+        compiled(layer, x)
+        given = [[None if p.grad is None else p.grad.tolist() for p in m.parameters()]
+                 for m in (plain, layer)]
+        assert given[0] == given[1]

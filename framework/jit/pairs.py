@@ -220,9 +220,9 @@ def _said(step: Step, name: str) -> Any:
 
 
 def parameters_at_once(steps: list[Step], outputs: list[str], own: Any) -> tuple[list[Step], list[str]]:
-    """The steps, where the product for the gradient of weights and the sum for that of the bias are one, which
-    reads both operands as they lie; and the outputs. What they give is new: it need not become the leaf's
-    ``own``.
+    """The steps, where the product for the gradient of weights and the sum for that of the bias are one,
+    which reads both operands as they lie; and the outputs. What they give is new: it need not become the
+    leaf's ``own``.
     """
     kernel = _of_parameters()
     sums = {step.operands[0].name: at for at, step in enumerate(steps)
@@ -249,8 +249,8 @@ def parameters_at_once(steps: list[Step], outputs: list[str], own: Any) -> tuple
         if total < 0 or made.get(x, -1) >= min(at, total):
             continue
         results = [step.results, steps[total].results]
-        steps[min(at, total)] = Step(kernel, (Array(g), Array(x)), {"size": _said(steps[total], "size")}, results,
-                                     None)
+        settings = {"size": _said(steps[sums.pop(g)], "size")}  # another layer may have the same gradient
+        steps[min(at, total)] = Step(kernel, (Array(g), Array(x)), settings, results, None)
         gone.add(max(at, total))
         fresh.update({r: r for r in results if readers[r] == 1})
     for at, step in enumerate(steps):

@@ -200,14 +200,15 @@ class Segment:
         ``_native/bind/compute.h``) whose results nobody reads but who hands them out.
         """
         read = {n for row in self.rows if row[0] is not own for n in row[-1]}
+        products = [getattr(_native.module, name, None) for name in ("matmul", "linear_parameters")]
         steps = []
         for (kernel, other, _, _, results, _, _, reads), word in zip(self.rows, words):
             native = asked(kernel)
-            product = other is None and native is not None and native in (
-                _native.module.matmul, _native.module.linear_parameters)
+            product = other is None and native is not None and native in products
             made = [results] if isinstance(results, str) else [r for r in results if r]
             late = product and read.isdisjoint(made)
-            steps.append(Life(reads, made, bool(word), late, native is not None or type(kernel).__name__ in _NATIVE))
+            fills = native is not None or type(kernel).__name__ in _NATIVE
+            steps.append(Life(reads, made, bool(word), late, fills))
         return within_peak(steps, outputs, self.sizes)
 
     def _in_rounds(self, steps: list[Step]) -> None:

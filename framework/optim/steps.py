@@ -23,8 +23,8 @@ _usual: dict[type, tuple[str, tuple] | None] = {}
 
 
 def is_usual(kind: Any, base: Any) -> tuple[str, tuple] | None:
-    """Its step's name and its options, where an optimizer of this class steps as ``Optimizer``, its base, does, by
-    native kernels."""
+    """Its step's name and its options, where an optimizer of this class steps as ``Optimizer``, its base,
+    does, by native kernels."""
     if kind not in _usual:
         own = all(getattr(kind, name) is getattr(base, name) for name in _OWN)
         good = own and kind.fused is not base.fused and kind.__module__.startswith(
