@@ -187,11 +187,7 @@ def sample_steps(input: Tensor, grid: Tensor, mode: str, padding_mode: str, alig
     settings = {"mode": mode, "padding": padding_mode, "align": bool(align_corners)}
     if not _has_kernel(input, grid):
         return [(_whole, 2, settings)]
-    return [(sample_op.run if input.itemsize > 2 else _in_float32, 2, settings)]
-
-
-def _in_float32(x: Tensor, grid: Tensor, **settings: Any) -> Tensor:
-    return to(sample_op.run(to(x, np.float32), to(grid, np.float32), **settings), x.dtype)
+    return [(sample_op.run, 2, settings)]
 
 
 _sample = planned(sample_steps)

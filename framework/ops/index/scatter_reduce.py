@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dtypes import FLOATING
 from ...errors import ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor
@@ -136,7 +137,7 @@ index_reduce_op = Op("index_reduce", "x source index", kernel=_index_reduce_kern
 
 
 def _is_plain(x: Tensor) -> bool:
-    return type(x._array) is np.ndarray and x._array.dtype.char in "fd" and quiet.run is not None
+    return type(x._array) is np.ndarray and x._array.dtype.kind in FLOATING and quiet.run is not None
 
 
 @public(method=True, inplace=True, out=True)

@@ -201,7 +201,7 @@ _bce_weighted = Elementwise(
 
 
 # whether an array is of floating numbers of which none lies outside; False where that is not known
-_reals_within: Callable = native_or("reals_within", lambda array, low, high: False)
+_reals_within: Callable = native_or("reals_within", lambda array, low, high: False, wide=True)
 
 
 def _check_unit(array: Any, wanted: str, remedy: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ...backends import device_code, device_flags
+from ...dtypes import FLOATING
 from ...errors import ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor
@@ -54,7 +55,7 @@ def _quantile(x: Any, q: Any, dim: Any, keepdim: bool, how: str, name: str, igno
     elif at != ndim - 1:
         x = x.movedim(at, -1)  # type: ignore[attr-defined]
     if x._node is q._node is None and type(x._array) is np.ndarray and quiet.run is not None \
-            and x._array.dtype.char in "fd" and x._array.shape[-1] <= _SHORT:
+            and x._array.dtype.kind in FLOATING and x._array.shape[-1] <= _SHORT:
         out: Any = quantile_op.run(x, flattened(q) if q.ndim else take_shape(q, (1,)), how=how, ignore=ignore)
         if dim is None and not q.ndim and not keepdim:
             return take_shape(out, ())

@@ -86,7 +86,7 @@ def _are_usual(sequence: Any, keys: Any) -> bool:
     if type(sequence) is not Tensor or type(keys) is not Tensor:
         return False
     a, x = sequence._array, keys._array
-    return a.ndim == 1 and a.dtype is x.dtype and a.dtype.kind in "fiu"
+    return a.ndim == 1 and a.dtype is x.dtype and a.dtype.kind in "fiuV"
 
 
 def _as_keys(input: Any, like: Tensor, op: str) -> Tensor:

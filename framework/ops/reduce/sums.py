@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends import array_module
-from ...dtypes import INEXACT
+from ...dtypes import FLOATING, INEXACT
 from ...tensor import Tensor
 from ..convert.cast import cast
 from ..index.index import flattened
@@ -146,7 +146,7 @@ def _ignored_nan(x: Tensor) -> Tensor:
 def _is_plain(x: Any) -> bool:
     """Whether a record without a derivative takes its sum: real numbers of the host, in no graph."""
     return isinstance(x, Tensor) and x._node is None and type(x._array) is np.ndarray \
-        and x._array.dtype.char in "fd"
+        and x._array.dtype.kind in FLOATING
 
 
 def _numbers_folded(text: str) -> Callable:
@@ -163,7 +163,7 @@ def _nansum_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> 
 
 
 def _nanmean_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
-    count = _how_many("sum", dims, keepdim, 0, x)
+    count = _how_many("sum", dims, keepdim, 0, x) if x.itemsize > 2 else NotImplemented  # or 16 bits end
     count = (x == x).sum(axis=dims, keepdims=keepdim) if count is NotImplemented else count
     return in_dtype(_nansum_kernel(xp, x, dims=dims, keepdim=keepdim) / count, x.dtype)
 

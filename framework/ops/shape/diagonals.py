@@ -7,7 +7,7 @@ import numpy as np
 
 from ...backends import backend_for, move
 from ...device import as_device
-from ...dtypes import INEXACT, INTEGER, as_dtype, int64
+from ...dtypes import FLOATING, INEXACT, INTEGER, as_dtype, int64
 from ...errors import DTypeError, ShapeError
 from ...seam import Maker
 from ...tensor import Tensor, made
@@ -197,7 +197,7 @@ def trace(input: Tensor) -> Tensor:
     """
     if tensor_arg(input, "trace")._array.ndim != 2:
         raise ShapeError(f"trace: wanted a matrix, got shape {list(input.shape)}")
-    if type(input._array) is np.ndarray and input._array.dtype.char in "fd":
+    if type(input._array) is np.ndarray and input._array.dtype.kind in FLOATING:
         return trace_op.run(input)
     if input._array.dtype.kind not in INEXACT and input.dtype is not int64:
         input = cast.run(input, dtype=int64)

@@ -214,16 +214,18 @@ bool all_within(Array index, int64_t low, int64_t high) {
 }
 
 // Whether an array is of floating numbers of which none lies outside of low ... high; nan is neither.
-bool reals_within(Array x, double low, double high) {
-    if (!x.is_float()) return false;
+nb::object reals_within(Array x, double low, double high) {
+    if (!x.is_float()) return not_implemented();
     const InRows rows(x);
-    Release release(x.size() * 4);
-    auto all = [&](auto* at) {
-        bool outside = false;
+    bool outside = false;
+    const auto look = [&](auto* at) {
         for (int64_t i = 0; i < x.size(); ++i) outside |= (at[i] < low) | (at[i] > high);
-        return !outside;
     };
-    return x.is<float>() ? all(rows.data<float>()) : all(rows.data<double>());
+    {
+        Release release(x.size() * 4);
+        x.is<float>() ? look(rows.data<float>()) : look(rows.data<double>());
+    }
+    return nb::bool_(!outside);
 }
 
 }  // namespace

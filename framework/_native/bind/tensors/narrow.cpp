@@ -38,9 +38,9 @@ nb::object rounded(nb::object result, PyArray_Descr* type) {
     PyObject* o = result.ptr();
     if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
         const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-        nb::object made = taken(PyList_New(n));
+        nb::object made = taken(PyTuple_New(n));
         for (Py_ssize_t i = 0; i < n; ++i)
-            PyList_SET_ITEM(made.ptr(), i, rounded(nb::borrow(PySequence_Fast_GET_ITEM(o, i)), type).release().ptr());
+            PyTuple_SET_ITEM(made.ptr(), i, rounded(nb::borrow(PySequence_Fast_GET_ITEM(o, i)), type).release().ptr());
         return made;
     }
     if (PyArray_IsScalar(o, Generic)) result = taken(PyArray_FromScalar(o, nullptr)), o = result.ptr();
