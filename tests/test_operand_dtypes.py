@@ -13,7 +13,7 @@ from framework.errors import DTypeError
 from framework.ops.language.elementwise import Elementwise
 from framework.ops.record.op import OPS
 
-KINDS = [fw.bool, fw.uint8, fw.int32, fw.int64, fw.float16, fw.float32, fw.float64, fw.complex64]
+KINDS = [fw.bool, fw.uint8, fw.int32, fw.int64, fw.float16, fw.bfloat16, fw.float32, fw.float64, fw.complex64]
 NUMBERS = [0, 2, -3, True, 2.5, 1 << 70, math.nan, 1j]
 TWO = [op for op in OPS if isinstance(op, Elementwise) and (len(op.inputs) == 2 or op.result == "select")]
 

@@ -9,7 +9,8 @@ namespace fw::tensors {
 PyArray_Descr* joint(PyArrayObject* a, PyArrayObject* b) {
     if (PyArray_SIZE(a) >= LARGE || PyArray_SIZE(b) >= LARGE) return nullptr;
     constexpr const char* categories = "bif";
-    const char *of_a = std::strchr(categories, PyArray_DESCR(a)->kind), *of_b = std::strchr(categories, PyArray_DESCR(b)->kind);
+    const auto kind = [](PyArrayObject* x) { return PyArray_DESCR(x)->kind == 'V' ? 'f' : PyArray_DESCR(x)->kind; };  // bfloat16
+    const char *of_a = std::strchr(categories, kind(a)), *of_b = std::strchr(categories, kind(b));
     if (!of_a || !of_b || !*of_a || !*of_b) return nullptr;
     PyArrayObject* wins = nullptr;
     if (of_a != of_b) wins = of_a > of_b ? a : b;
@@ -17,7 +18,7 @@ PyArray_Descr* joint(PyArrayObject* a, PyArrayObject* b) {
     else wins = PyArray_ITEMSIZE(a) > PyArray_ITEMSIZE(b) ? a : b;
     const bool narrows = of_a == of_b && PyArray_ITEMSIZE(wins) < std::max(PyArray_ITEMSIZE(a), PyArray_ITEMSIZE(b));
     if (narrows && (*of_a != 'f' || (PyArray_NDIM(a) && PyArray_NDIM(b)))) return nullptr;
-    return *std::max(of_a, of_b) == 'f' && PyArray_ITEMSIZE(wins) < 4 ? nullptr : PyArray_DESCR(wins);
+    return of_a == of_b && *of_a == 'f' && PyArray_ITEMSIZE(wins) < 4 ? nullptr : PyArray_DESCR(wins);
 }
 
 nb::object converted(PyArrayObject* a, PyArray_Descr* into) {

@@ -259,7 +259,9 @@ nb::object run_jointly(PyObject* op, PyObject* const* args, Py_ssize_t n, Py_ssi
                        const nb::object& kinds, const nb::object& result) {
     PyArrayObject *x = array_of(args[n - 2]), *y = array_of(args[n - 1]);
     PyArray_Descr* into = joint(x, y);
-    if (!into || !has(kinds, into->kind) || (into->kind != 'f' && is(result, "float"))) return nb::object();
+    if (!into) return nb::object();
+    const char kind = into->kind == 'V' ? 'f' : into->kind;  // bfloat16 is a floating one
+    if (!has(kinds, kind) || (kind != 'f' && is(result, "float"))) return nb::object();
     const Py_ssize_t other = PyArray_DESCR(x) == into ? n - 1 : n - 2;
     if (has_node(args[other])) return nb::object();  // the conversion is part of the graph
     const nb::object instead = tensor_over(converted(other == n - 1 ? y : x, into));
