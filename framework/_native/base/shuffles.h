@@ -33,11 +33,8 @@ template <class T, class Join, int W = lanes<T> / 2> FW_INLINE T join_lanes(Vec<
     }
 }
 
-template <class T> FW_INLINE Mask<T> lane_numbers() {
-    Int<T> a[lanes<T>];
-    for (int i = 0; i < lanes<T>; ++i) a[i] = Int<T>(i);
-    return load(a);
-}
+template <class T, size_t... I> FW_INLINE Mask<T> lane_numbers(std::index_sequence<I...>) { return Mask<T>{Int<T>(I)...}; }
+template <class T> FW_INLINE Mask<T> lane_numbers() { return lane_numbers<T>(std::make_index_sequence<lanes<T>>()); }
 
 // The first lane where a mask is set; there is one.
 template <class T> FW_INLINE int first_set(Mask<T> m) {

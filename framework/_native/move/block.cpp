@@ -175,16 +175,40 @@ template <int N> struct Bytes {
     char at[N];
 };
 
+// Lines of sizeof(W) to twice as many bytes that lie side by side in both places: the first and the last of a line, which may
+// overlap.
+template <class W> void copy_ends(const Block& b, int64_t line, const char* from, char* to) {
+    const int inner = b.ndim - 1;
+    const int64_t step = b.from[inner], to_step = b.to[inner], rest = line - int64_t(sizeof(W));
+    parallel(b.rows() * b.shape[inner], grain_of(line), [&](int64_t begin, int64_t end) {
+        Walk w(b, b.ndim, begin);
+        for (int64_t i = begin, lines; i < end; i += lines, w.next(lines)) {
+            lines = std::min(end - i, b.shape[inner] - w.at[inner]);
+            const char* p = from + w.from;
+            char* q = to + w.to;
+            for (int64_t k = 0; k < lines; ++k, p += step, q += to_step) {
+                const W first = get<W>(p), last = get<W>(p + rest);
+                put(q, first), put(q + rest, last);
+            }
+        }
+    });
+}
+
 // Short lines that lie side by side in both places are elements, which need no loop of their own.
 bool copied_as_elements(Block& b, int bytes, const char* from, char* to) {
     const int last = b.ndim - 1;
     if (last == 0 || b.from[last] != bytes || b.to[last] != bytes) return false;
     const int64_t line = b.shape[last] * bytes;
-    if (line != 8 && line != 16 && line != 32 && line != 64) return false;
+    if (line < 4 || line > 64) return false;
     --b.ndim;
-    if (line == 8) copy_lines<uint64_t>(b, from, to);
+    if (line == 4) copy_lines<uint32_t>(b, from, to);
+    else if (line < 8) copy_ends<uint32_t>(b, line, from, to);
+    else if (line == 8) copy_lines<uint64_t>(b, from, to);
+    else if (line < 16) copy_ends<uint64_t>(b, line, from, to);
     else if (line == 16) copy_lines<Pair>(b, from, to);
+    else if (line < 32) copy_ends<Pair>(b, line, from, to);
     else if (line == 32) copy_lines<Bytes<32>>(b, from, to);
+    else if (line < 64) copy_ends<Bytes<32>>(b, line, from, to);
     else copy_lines<Bytes<64>>(b, from, to);
     return true;
 }
