@@ -114,3 +114,19 @@ def test_conversions_from_and_to_other_dtypes_are_numpys(other, step):
         if np.dtype(other).itemsize >= 4 or other is np.bool_:
             dtype = getattr(fw, np.dtype(other).name)
             assert np.array_equal(fw.from_numpy(back).to(dtype).numpy(), back.astype(other))
+
+
+def test_numbers_of_64_bits_are_rounded_once():
+    """Beside the middle between two numbers, where float32 on the way would round twice; large and small ones."""
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float64)
+    middle = (halves[1:] + halves[:-1]) / 2
+    x = np.concatenate([halves, middle, [65519.999, 65520, 1e300, 1e-300, 5e-324, np.inf]])
+    with np.errstate(all="ignore"):
+        near = [np.nextafter(x, 0), np.nextafter(x, np.inf), x * (1 + 2.0 ** -30), x * (1 - 2.0 ** -30)]
+    x = np.concatenate([x, *near])
+    x = np.concatenate([x, -x, [np.nan]])
+    with np.errstate(all="ignore"):
+        want = x.astype(np.float16)
+    for given in (x, np.repeat(x, 2)[::2]):
+        np.testing.assert_array_equal(fw.from_numpy(given).half().numpy(), want)
+    assert np.signbit(fw.from_numpy(np.array([-0.0])).half().numpy()).all()

@@ -1,6 +1,8 @@
 #include "move/copy_cast.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <type_traits>
 
 #include "base/half.h"
@@ -28,9 +30,22 @@ template <class F> void by_kind(NumberKind kind, F&& f) {
 template <class T> constexpr bool narrowed = std::is_same<T, Bf16>::value || std::is_same<T, Half>::value;
 template <class T> constexpr bool floating = std::is_floating_point<T>::value || narrowed<T>;
 template <class From, class To>
-constexpr bool taken = !(std::is_same<From, double>::value && std::is_same<To, Half>::value) &&  // rounded once
-                       !(floating<From> && std::is_integral<To>::value && sizeof(To) < 4 &&
+constexpr bool taken = !(floating<From> && std::is_integral<To>::value && sizeof(To) < 4 &&
                          !std::is_same<To, bool>::value);
+
+// Rounded to float32 so that rounding it once more, to a shorter one, gives what rounding once would: towards 0, and odd in the
+// last digit where something was lost.
+FW_INLINE float rounded_to_odd(double x) {
+    const float near = float(x);
+    const double back = near;
+    uint32_t bits;
+    std::memcpy(&bits, &near, sizeof bits);
+    const uint32_t odd = (bits - (std::fabs(back) > std::fabs(x))) | 1;
+    bits = back == x || x != x ? bits : odd;
+    float y;
+    std::memcpy(&y, &bits, sizeof y);
+    return y;
+}
 
 // bfloat16 converts by way of float32, as in ml_dtypes, and so does float16.
 template <class From, class To> FW_INLINE To converted(From x) {
@@ -38,6 +53,8 @@ template <class From, class To> FW_INLINE To converted(From x) {
         return converted<float, To>(widen(x));
     else if constexpr (std::is_same<To, Bf16>::value)
         return narrow(static_cast<float>(x));
+    else if constexpr (std::is_same<To, Half>::value && std::is_same<From, double>::value)
+        return narrow_half(rounded_to_odd(x));
     else if constexpr (std::is_same<To, Half>::value)
         return narrow_half(static_cast<float>(x));
     else if constexpr (std::is_same<To, bool>::value)
@@ -56,6 +73,8 @@ template <class From, class To> void convert_line(const From* x, To* y, int64_t 
         for (int64_t j = 0, m; j < n; j += m) {
             m = std::min(SOME, n - j);
             if constexpr (narrowed<From>) widen(some, x + j, m);
+            else if constexpr (std::is_same<To, Half>::value && std::is_same<From, double>::value)
+                for (int64_t k = 0; k < m; ++k) some[k] = rounded_to_odd(x[j + k]);
             else for (int64_t k = 0; k < m; ++k) some[k] = converted<From, float>(x[j + k]);
             if constexpr (narrowed<To>) narrow(y + j, some, m);
             else for (int64_t k = 0; k < m; ++k) y[j + k] = converted<float, To>(some[k]);

@@ -53,10 +53,13 @@ def writes_graphs() -> bool:
     return False
 
 
-def have_kernels(*tensors: Any) -> bool:
+def have_kernels(*tensors: Any, moved: bool = False) -> bool:
     """Whether a call on these may be one kernel of ours in place of several ops: all are None or NumPy's
     arrays, of which the floating ones have one dtype (of 16 bits as float32), there are kernels, nobody
-    writes a graph of the call, and nothing is differentiated forward."""
+    writes a graph of the call, and nothing is differentiated forward.
+
+    moved: whether elements are only moved, whatever they are.
+    """
     if _native.module is None or type(state.enabled) is not bool or writes_graphs():
         return False
     found = None
@@ -66,7 +69,9 @@ def have_kernels(*tensors: Any) -> bool:
         a = getattr(t, "_array", None)
         if type(a) is not np.ndarray:
             return False
-        if a.dtype.kind in "iub":
+        if moved:
+            found = a.dtype
+        if moved or a.dtype.kind in "iub":
             continue
         dtype = a.dtype
         if dtype.kind not in FLOATING or found is not None and dtype != found:

@@ -115,7 +115,7 @@ _rearrange = Op("rearrange", "x", moves=True, native="rearranged", jvp="linear",
 def rearranged(x: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], out: tuple[int, ...]) -> list[Step]:
     """The steps to the elements in another shape, whose dimensions then take another order, in a third
     shape."""
-    if have_kernels(x):
+    if have_kernels(x, moved=True):
         return [(_rearrange.run, 1, {"shape": shape, "dims": dims, "out": out})]
     return [(take_shape, 1, {"shape": shape}), (take_order, 1, {"dims": dims}),
             (take_shape, 1, {"shape": out})]
