@@ -117,7 +117,7 @@ def test_conversions_from_and_to_other_dtypes_are_numpys(other, step):
 
 
 def test_numbers_of_64_bits_are_rounded_once():
-    """Beside the middle between two numbers, where float32 on the way would round twice; large and small ones."""
+    """Beside the middle between two numbers, where float32 on the way would round twice; large and small."""
     halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float64)
     middle = (halves[1:] + halves[:-1]) / 2
     x = np.concatenate([halves, middle, [65519.999, 65520, 1e300, 1e-300, 5e-324, np.inf]])

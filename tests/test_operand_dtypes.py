@@ -113,3 +113,20 @@ def test_eye_is_numpys():
         got = fw.eye(n, dtype=dtype) if m is None else fw.eye(n, m, dtype=dtype)
         assert got.dtype is dtype and np.array_equal(got.numpy(), np.eye(n, m, dtype=dtype.numpy))
     assert fw.eye(2, requires_grad=True).requires_grad
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [fw.float16, fw.bfloat16])
+def test_whole_numbers_beside_floats_of_16_bits(kind):
+    """Rounded as a conversion rounds them, without a word about those that become infinite."""
+    x, n = fw.tensor([1.0, 2.0, 0.5], dtype=kind), fw.tensor([100_001, -3, 1 << 40])
+    for got in (x * n, n * x, x.clone().mul_(n)):
+        assert got.dtype is kind and got.tolist() == (x * n.to(kind)).tolist()
+    assert (fw.tensor([True, False, True]) * x).tolist() == [1.0, 0.0, 0.5]
+
+
+def test_divisors_of_losses_of_16_bits_are_counted_exactly():
+    """Of more numbers than 16 bits count up to: the gradient divides by their number."""
+    x = fw.zeros(70_000, 2, dtype=fw.float16).log_softmax(1).detach().requires_grad_()
+    fw.nn.functional.nll_loss(x, fw.zeros(70_000, dtype=fw.int64), reduction="mean").backward()
+    assert x.grad[:, 0].max().item() < 0 and x.grad[:, 1].abs().max().item() == 0

@@ -354,6 +354,9 @@ def _nll_of_records(input: Tensor, target: Tensor, weight: Tensor | None, ignore
     return take_shape(out, target.shape) if reduction == "none" else out
 
 
+_COUNTED = 256  # what 8 bits of a mantissa count up to
+
+
 @planned
 def _nll_loss(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: Any,
               reduction: str) -> list[Step]:
@@ -361,7 +364,9 @@ def _nll_loss(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index
     ignore = number_arg(ignore_index, "nll_loss", "ignore_index")
     _class_weights(weight, x, "nll_loss")
     settings = {"ignore": ignore, "reduction": reduction}
-    if (have_kernels(input, target, weight) and input.ndim > 1 and target._array.dtype == np.int64
+    # the divisor, which backward reads
+    exact = input.itemsize > 2 or weight is None and target.numel() <= _COUNTED
+    if (exact and have_kernels(input, target, weight) and input.ndim > 1 and target._array.dtype == np.int64
             and type(ignore) is int and reduction in ("none", "mean", "sum")):
         return [(nll_op.run, 3, settings), (operator.itemgetter(0), 1, {})]
     return [(_nll_of_records, 3, settings)]

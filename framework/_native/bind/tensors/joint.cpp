@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "bind/move/copy.h"
 #include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
@@ -26,6 +27,10 @@ nb::object converted(PyArrayObject* a, PyArray_Descr* into) {
         NewArray number = new_array(0, nullptr, NPY_FLOAT);
         *number.data<float>() = float(*static_cast<const double*>(PyArray_DATA(a)));
         return give(number);
+    }
+    if (PyDataType_ELSIZE(into) == 2 && (into->kind == 'f' || into->kind == 'V') && PyArray_ISBEHAVED_RO(a) && PyArray_SIZE(a)) {
+        nb::object made = moving::converted(Array{a}, into);  // without that warning
+        if (made.ptr() != Py_NotImplemented) return made;
     }
     Py_INCREF(into);
     return taken(PyArray_CastToType(a, into, PyArray_IS_F_CONTIGUOUS(a)));
