@@ -188,3 +188,42 @@ def test_floating_dtypes_become_each_other_in_one_launch(dtype, backward, raw, c
             np.testing.assert_array_equal(got.cpu().double().numpy(), want.double().numpy(), f"{to} {start}")
     assert there[:0].half().shape == (0,) and there[::2].half().tolist() == pytest.approx(
         source[::2].half().tolist(), nan_ok=True)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "int64", "complex64"])
+def test_arrays_one_after_another_in_one_launch(dtype, backward, raw, cupy):  # noqa: F811
+    """Of sizes that 16 bytes divide and of others, wherever they begin, empty ones among them."""
+    from cupy import counts
+
+    raw.settings.update(backward=backward, guarded=True)
+    numbers = np.arange(4000) % 101
+    source = fw.tensor(numbers).to(getattr(fw, dtype))
+    there = source.cuda()
+
+    def parts(base, start, shapes):
+        found = []
+        for shape in shapes:
+            n = int(np.prod(shape))
+            found.append(base[start:start + n].reshape(shape))
+            start += n
+        return found
+
+    used = set()
+    for dim, shapes in ((0, [(16,), (32,), (48,)]), (0, [(3, 5), (0, 5), (1, 5)]), (1, [(2, 16), (2, 48)]),
+                        (1, [(4, 3, 2), (4, 1, 2), (4, 2, 2)]), (2, [(2, 3, 16)] * 8), (-1, [(5, 1)] * 3)):
+        for start in (0, 1, 16):
+            given = parts(there, start, shapes)
+            counts.clear()
+            got = fw.cat(given, dim)
+            assert counts.launches.total() == 1, dict(counts.launches)
+            used |= set(counts.launches)
+            want = fw.cat(parts(source, start, shapes), dim)
+            assert got.dtype is want.dtype and got.cpu().tolist() == want.tolist(), (dim, shapes, start)
+    assert used == {"join", "join_packs"}
+    many = parts(there, 0, [(3, 4)] * 9)  # more than a launch takes, and what does not lie in rows
+    assert fw.cat(many).cpu().tolist() == fw.cat([t.cpu() for t in many]).tolist()
+    turned = [t.t() for t in many[:2]]
+    assert fw.cat(turned).cpu().tolist() == fw.cat([t.cpu() for t in turned]).tolist()
+    with pytest.raises(ValueError, match="must agree in all dimensions but 0"):
+        fw.cat([many[0], many[1].reshape(4, 3)])

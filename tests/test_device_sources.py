@@ -28,6 +28,9 @@ CALLS = {
     "add_in_order": lambda x: in_order(lambda: x.index_add(0, fw.zeros_like(x[:, 0, 0]).long(), x)),
     "cast_to_e cast_to_E cast_to_d cast_to_f": lambda x: [
         x.half().float().bfloat16().double(), x.double().float(), x.clone()],
+    "fill add_two": lambda x: grad_of_sum(x),
+    "join": lambda x: fw.cat([x, x], 2),
+    "join_packs": lambda x: fw.cat([x.reshape(-1)[:8], x.reshape(-1)[8:16]]),
     "check_range": lambda x: F.one_hot(x[0].long() * 0, 3),
     "check_reals": lambda x: x.quantile(x[0, 0].sigmoid()),
     "integers": lambda x: fw.randint(9, (3,), device=x.device),
@@ -52,6 +55,13 @@ CALLS = {
 }
 
 
+def grad_of_sum(x):
+    y = x.detach().clone().requires_grad_()
+    for _ in range(2):
+        (y * 2 + y.exp()).sum().backward()
+    return y.grad
+
+
 def in_order(call):
     try:
         fw.use_deterministic_algorithms(True)
@@ -62,8 +72,11 @@ def in_order(call):
 
 def replayed(call):
     graph = fw.cuda.CUDAGraph()
-    with fw.cuda.graph(graph):
-        call()
+    try:
+        with fw.cuda.graph(graph):
+            call()
+    finally:
+        fw.cuda.graph.default_capture_stream = None
     graph.replay()
 
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backends import on_device
+from ..backends import cuda, on_device, passes
 from ..errors import AutogradError, kind_of
 from ..node import Dual, Leaf
 from ..quiet import quiet
@@ -104,12 +104,16 @@ def _one(like: Any) -> Any:
     """The number 1 as an array like another."""
     if type(like) is not np.ndarray:
         with on_device(like):
-            one = like.copy()
-            one.fill(1)
+            one: Any = NotImplemented
+            if type(like) is cuda.array_type:
+                one = passes.filled(like.shape, like.dtype, 1.0)
+            if one is NotImplemented:
+                one = like.copy()
+                one.fill(1)
             return one
-    one = like.copy()
-    one.fill(1)
-    return one
+    alone = like.copy()
+    alone.fill(1)
+    return alone
 
 
 def _own(array: Any) -> Any:

@@ -17,7 +17,7 @@ from weakref import ref
 import numpy as np
 
 from .. import _native
-from ..backends import cuda, move
+from ..backends import cuda, move, passes
 from ..backends.native import add, copied
 from ..doors import through
 from ..errors import AutogradError, DeviceError, DTypeError, LayoutError, ShapeError
@@ -361,6 +361,8 @@ def plus(a: Any, b: Any) -> Any:
         return add(a, b)
     if type(a) is Tensor and type(b) is Tensor:
         return a + b  # type: ignore[operator]
+    if type(a) is cuda.array_type is type(b) and (out := passes.added(a, b)) is not NotImplemented:
+        return out
     return sparse().plus(a, b) if is_sparse(a) or is_sparse(b) else a + b
 
 
@@ -469,7 +471,9 @@ def _sum(old: Tensor, new: Tensor, live: bool) -> Tensor:
     if live or old._node is not None:
         return old + new  # type: ignore[operator]
     try:
-        old._array += new._array
+        a, b = old._array, new._array
+        if not (type(a) is cuda.array_type is type(b) and passes.added(a, b, a) is a):
+            old._array += b
     except LayoutError:  # a sparse gradient, which has no array
         return sparse().accumulate(old, new)
     if old._counter is not None:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from . import cuda, device_code
+from . import cuda, device_code, device_launcher
 
 _FLAG = np.dtype([("code", "i4"), ("where", "i4"), ("value", "i8"), ("size", "i8")])
 _SOURCE = device_code.source(Path(__file__).with_name("flags.cu"), dtypes="lfdeE")
 _messages: list[tuple[str, type[Exception]]] = []
+_sites: dict[tuple[str, type[Exception]], int] = {}  # their numbers, from 1 on
 _flags: dict[tuple[Any, int, int], Any] = {}  # of each device and stream
 _used: set[tuple[int, int]] = set()  # those whose flag a kernel has been given since the last look
 
@@ -22,9 +23,11 @@ _used: set[tuple[int, int]] = set()  # those whose flag a kernel has been given 
 def site(message: str, error: type[Exception] = IndexError) -> int:
     """The number of a message, in which {value} or, of a fraction, {real}, {size} and {last} (size - 1) stand
     for what was found."""
-    if (message, error) not in _messages:
+    found = _sites.get((message, error))
+    if found is None:
         _messages.append((message, error))
-    return _messages.index((message, error)) + 1
+        found = _sites[message, error] = len(_messages)
+    return found
 
 
 def memory() -> Any:
@@ -39,7 +42,8 @@ def memory() -> Any:
 
 
 def _here(module: Any) -> tuple[int, int]:
-    return int(module.cuda.runtime.getDevice()), int(module.cuda.get_current_stream().ptr)
+    device = 0 if cuda.is_alone() else int(module.cuda.runtime.getDevice())
+    return device, device_launcher.current_stream()
 
 
 def check(array: Any, low: int, high: int, message: str, ignore: int | None = None,

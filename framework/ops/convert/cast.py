@@ -4,7 +4,7 @@ import warnings
 from typing import Any
 
 from ... import dtypes
-from ...backends import backend_for, casts, meta, move, turned
+from ...backends import backend_for, meta, move, passes, turned
 from ...backends import cuda as _cuda
 from ...device import Device, as_device
 from ...memory_formats import MemoryFormat, checked, contiguous_format, preserve_format
@@ -18,13 +18,13 @@ from .memory_format import copy_in, in_format, preserved_op
 
 cast = Op("cast", "x", onnx="converted(x, dtype)", runtime="converted(x)",
           batch=leading, jvp="linear", moves=True, native="cast",
-          device=lambda x, *, dtype: casts.converted(x, _numpy(dtype)),
+          device=lambda x, *, dtype: passes.converted(x, _numpy(dtype)),
           kernel=lambda xp, x, *, dtype: _converted(x, _numpy(dtype)),
           infer=lambda x, *, dtype: Meta(x.shape, dtypes.as_dtype(_numpy(dtype))),
           vjp={"x": lambda g, x_dtype: cast(g, dtype=x_dtype)})
 clone_op = Op("clone", "x", onnx="x", runtime="contiguous(x)",
               batch=leading, jvp="linear", moves=True, native="clone",
-              device=lambda x: casts.converted(x, x.dtype) if x.flags.c_contiguous else turned.in_rows(x),
+              device=lambda x: passes.converted(x, x.dtype) if x.flags.c_contiguous else turned.in_rows(x),
               kernel=lambda xp, x: xp.array(x, copy=True, order="C"),
               infer=lambda x: x, vjp={"x": lambda g: g})
 contiguous_op = Op("contiguous", "x", onnx="x", runtime="contiguous(x)",

@@ -1,6 +1,7 @@
 """Rows of tables on GPUs (``kernels.cu``). An index out of range is told at the next wait for the device."""
 
 import math
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,7 @@ def add_rows(x: Any, indices: Any, *, rows: int, padding: int = -1) -> Any:
     return sums if sums.dtype == x.dtype else sums.astype(x.dtype)
 
 
+@lru_cache(64)
 def _outside(dims: tuple[int, ...]) -> int:
     """The number of the first of the messages of positions outside, one for each dimension, in a row."""
     sites = [device_flags.site(f"index: index {{value}} is out of range for dimension {d} of size {{size}}, "

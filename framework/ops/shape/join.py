@@ -17,6 +17,7 @@ from ..record.batched import along, call, everywhere, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..record.road import NEVER, row_major
+from . import cuda
 from .broadcast import expand
 from .grids import atleast_1d, atleast_2d
 from .slices import slice_op
@@ -53,7 +54,7 @@ def _cat_kernel(xp: Any, *xs: Any, dim: int) -> Any:
 
 
 cat_op = Op("cat", "*xs", onnx="Concat(*xs, axis=dim)", runtime="joined(xs, dim)",
-            kernel=_cat_kernel, infer=_cat_infer,
+            kernel=_cat_kernel, infer=_cat_infer, device=cuda.join,
             batch=along("dim"),
             vjp=_cat_vjp, jvp="linear", native="cat", rounds="cat", loose_from=NEVER)
 
