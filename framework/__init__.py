@@ -154,8 +154,6 @@ from .ops.image.pool import avg_pool1d as avg_pool1d
 from .ops.image.pool import max_pool1d as max_pool1d
 from .ops.image.pool import max_pool2d as max_pool2d
 from .ops.image.pool import max_pool3d as max_pool3d
-from .ops.index.getitem import index_put as index_put
-from .ops.index.getitem import put as put
 from .ops.index.index import index_add as index_add
 from .ops.index.index import index_copy as index_copy
 from .ops.index.index import index_fill as index_fill
@@ -176,6 +174,8 @@ from .ops.index.scatter import scatter_add as scatter_add
 from .ops.index.scatter import take_along_dim as take_along_dim
 from .ops.index.scatter_reduce import index_reduce as index_reduce
 from .ops.index.scatter_reduce import scatter_reduce as scatter_reduce
+from .ops.index.setitem import index_put as index_put
+from .ops.index.setitem import put as put
 from .ops.inplace_functions import abs_ as abs_
 from .ops.inplace_functions import acos_ as acos_
 from .ops.inplace_functions import acosh_ as acosh_

@@ -9,3 +9,4 @@ from . import nonzero as nonzero
 from . import repeat as repeat
 from . import scatter as scatter
 from . import scatter_reduce as scatter_reduce
+from . import setitem as setitem

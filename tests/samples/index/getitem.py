@@ -1,4 +1,4 @@
-"""Rows of ops/index/getitem.py."""
+"""Rows of ops/index/getitem.py and setitem.py."""
 
 from typing import Any
 
