@@ -3,11 +3,13 @@
 CuPy makes them, too, and takes four times as long to start them.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from . import device_code, device_launcher
+from . import cuda, device_code, device_launcher
 
+_HERE: AbstractContextManager = nullcontext()
 _SOURCE = device_code.source(Path(__file__).with_name("passes.cu"))
 
 
@@ -45,8 +47,9 @@ def added(x: Any, y: Any, out: Any = None) -> Any:
     if char not in device_code.FLOATS or x.shape != y.shape or not x.size \
             or not (x.flags.c_contiguous and y.flags.c_contiguous):
         return NotImplemented
-    out = device_launcher.empty(x.shape, x.dtype) if out is None else out
-    _SOURCE.kernel("add_two", char)(
-        (device_code.blocks(x.size, device_code.THREADS * (16 // x.itemsize)),), (device_code.THREADS,),
-        (out, x, y, x.size))
+    with cuda.on(cuda.device_of(x)) if not cuda.is_alone() else _HERE:
+        out = device_launcher.empty(x.shape, x.dtype) if out is None else out
+        _SOURCE.kernel("add_two", char)(
+            (device_code.blocks(x.size, device_code.THREADS * (16 // x.itemsize)),), (device_code.THREADS,),
+            (out, x, y, x.size))
     return out

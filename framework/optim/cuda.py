@@ -45,6 +45,14 @@ def takes(function: str) -> bool:
 def _fits(tensors: list[Any]) -> str:
     """The letter of the dtype of tensors that a kernel can take; "" of others."""
     first = tensors[0]
+    shape, strides, dtype = first.shape, first.strides, first.dtype
+    for a in tensors:
+        if a.dtype is not dtype or a.strides != strides or a.shape != shape:
+            break
+    else:  # nearly always: lying alike
+        char = device_code.letter(dtype) if device_code.enabled else ""
+        whole = first.flags.c_contiguous or dense_axes(first) is not None
+        return char if whole and char in device_code.FLOATS else ""
     char = device_code.char_of(*tensors)
     alike = all(a.shape == first.shape and a.strides == first.strides for a in tensors) \
         or all(a.shape == first.shape and a.flags.c_contiguous for a in tensors)
@@ -111,17 +119,19 @@ def step(plan: Any, rows: list[list[Any]], skip: Any = None,
     values, _made = _numbers(plan, names, again)
     fits, make = _SEVERAL.get(function, (_fits, partial(_in_one_launch, function)))
     work: dict[tuple[str, int], list[list[Any]]] = {}
+    others = [a.data.device_id for a in (skip, plan.rate) if a is not None]
     left, seen = [], set()
     for i, tensors in enumerate(map(_as_parameter, rows)):
         if not tensors[0].size:
             continue
-        char, pointer = fits(tensors), tensors[0].data.ptr
-        elsewhere = any(a is not None and a.device != tensors[0].device for a in (skip, plan.rate))
+        memory = tensors[0].data
+        char, pointer, device = fits(tensors), memory.ptr, memory.device_id
+        elsewhere = others and any(other != device for other in others)
         if not char or elsewhere or pointer in seen:  # parameters that share memory go one after the other
             left.append(i)
         else:
             seen.add(pointer)
-            work.setdefault((char, int(tensors[0].device.id)), []).append(tensors)
+            work.setdefault((char, device), []).append(tensors)
     for (char, device), group in work.items():
         with cuda.cupy().cuda.Device(device):
             make(char, group, values, skip)

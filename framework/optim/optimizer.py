@@ -191,8 +191,9 @@ class Optimizer(Groups):
             if skipped:
                 left += [work[i][0] for i in skipped]
                 work = [pair for i, pair in enumerate(work) if i not in set(skipped)]
+            after = {**plan.kept, "step": step} if work else {}  # type: ignore[union-attr]
             for p, kept in work:
-                self._count(p, kept, {**plan.kept, "step": step}, skip is not None)  # type: ignore[union-attr]
+                self._count(p, kept, after, skip is not None)
                 if step == 1:
                     self.state[p] = kept
                 bump(p, name)

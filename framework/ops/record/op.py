@@ -348,7 +348,7 @@ class Op(GraphOp):
     # -- kernels and failures --------------------------------------------------------------------
 
     def cuda(self, *arrays: Any, **settings: Any) -> Any:
-        if self.view is True:  # nothing is launched
+        if self.view is True and cuda.is_alone():  # nothing is launched
             return self.cuda_kernel(cuda.cupy(), *arrays, **settings)
         with _common_device(self, arrays):
             if self.device is not None and (out := self.device(*arrays, **settings)) is not NotImplemented:
