@@ -602,3 +602,10 @@ def test_moments_of_norms_are_not_rounded_for_backward(dtype):
             grad, = fw.autograd.grad([y], [x], [fw.tensor(seeds, dtype=kind)])
             found.append(grad.double().numpy())
         np.testing.assert_allclose(found[1], found[0], 3e-2, 3e-2 * np.abs(found[0]).max())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_sums_without_nan_have_the_dtype_of_the_numbers(dtype):
+    x = fw.tensor([[1.0, float("nan"), 2.0]], dtype=getattr(fw, dtype))
+    for total in (fw.nansum(x), fw.nansum(x, 1), fw.nanmean(x), fw.nanmean(x, 0)):
+        assert total.dtype is x.dtype

@@ -158,6 +158,10 @@ _what_is, _how_many = _numbers_folded("where(x != x, 0.0, x)"), _numbers_folded(
 
 
 def _nansum_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
+    return in_dtype(_wide_nansum(xp, x, dims, keepdim), x.dtype)
+
+
+def _wide_nansum(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     total = _what_is("sum", dims, keepdim, 0, x)
     return wide_sum(xp.where(x != x, x.dtype.type(0), x), dims, keepdim) if total is NotImplemented else total
 
@@ -165,7 +169,7 @@ def _nansum_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> 
 def _nanmean_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
     count = _how_many("sum", dims, keepdim, 0, x) if x.itemsize > 2 else NotImplemented  # or 16 bits end
     count = (x == x).sum(axis=dims, keepdims=keepdim) if count is NotImplemented else count
-    return in_dtype(_nansum_kernel(xp, x, dims=dims, keepdim=keepdim) / count, x.dtype)
+    return in_dtype(_wide_nansum(xp, x, dims, keepdim) / count, x.dtype)
 
 
 nansum_op, nanmean_op = [Op(name, "x", kernel=kernel, batch=along("dims"), infer=reduced)
