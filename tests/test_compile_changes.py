@@ -164,6 +164,18 @@ def test_a_step_that_does_not_fit_changes_nothing(spoil, error):
     assert (first.tolist(), p.tolist(), first._version, optimizer.state[first]["step"]) == kept
 
 
+def test_new_dimensions_have_the_strides_of_plain_calls():
+    def step(x):
+        y = fw.tanh(x)
+        z = fw.exp(x)
+        return y[None], z[:, None, 1:], (x * 2)[..., None]
+    for grad in False, True:
+        compiled = fw.compile(step)
+        for _ in range(6):
+            x = fw.randn(4, 4, requires_grad=grad)
+            assert [t.stride() for t in compiled(x)] == [t.stride() for t in step(x)]
+
+
 def test_what_is_stacked_for_another_order_lies_as_it_should():
     """Where it is handed out, too, and where only what is made of it is."""
     def step(a, b, both):

@@ -109,8 +109,12 @@ def take_slice(x: Tensor, key: tuple) -> Tensor:
     array = x._array
     if type(array) is not np.ndarray or quiet.run is None:
         return slice_op.run(x, key=key)
-    if quiet.settle is not None and x._node is not None:  # the graph in the order of the calls
-        quiet.settle()
+    if quiet.settle is not None:
+        if x._node is not None:  # the graph in the order of the calls
+            quiet.settle()
+        seen = sliced(x, key, slice_op)  # it may have been put off before
+        if seen is not NotImplemented:
+            return seen
     try:
         out = array[key]
     except IndexError:
