@@ -223,7 +223,9 @@ def test_gradients_of_linear_layers_are_those_of_plain_calls(bias, inputs, end):
 @pytest.mark.parametrize("run", [
     lambda a, b, x: a(F.relu(a(x))), lambda a, b, x: a(x) + b(x), lambda a, b, x: a(x) + b(x.tanh()),
     lambda a, b, x: a(x) * b(x), lambda a, b, x: a(b(x)) + x,
-    lambda a, b, x: F.linear(x, a.weight, b.bias) + b(x)])
+    lambda a, b, x: F.linear(x, a.weight, b.bias) + b(x),
+    lambda a, b, x: F.linear(x, a.weight + b.weight, a.bias - b.bias),
+    lambda a, b, x: F.linear(x, a.weight + b.weight, a.bias) + F.linear(x, b.weight, b.bias)])
 def test_layers_that_share_what_they_take_or_their_gradients(run):
     def step(layers, x):
         layers.zero_grad()
@@ -238,3 +240,5 @@ def test_layers_that_share_what_they_take_or_their_gradients(run):
         given = [[None if p.grad is None else p.grad.tolist() for p in m.parameters()]
                  for m in (plain, layer)]
         assert given[0] == given[1]
+        grads = [p.grad._array for p in layer.parameters() if p.grad is not None]
+        assert len({id(g) for g in grads}) == len(grads)

@@ -225,10 +225,11 @@ def parameters_at_once(steps: list[Step], outputs: list[str], own: Any) -> tuple
     leaf's ``own``.
     """
     kernel = _of_parameters()
-    sums = {step.operands[0].name: at for at, step in enumerate(steps)
-            if kernel is not None and step.kernel is sum_to.cpu and len(_said(step, "size")) == 1}
+    sums: dict[str, list[int]] = {}
     made: dict[str, int] = {}
     for at, step in enumerate(steps):
+        if kernel is not None and step.kernel is sum_to.cpu and len(_said(step, "size")) == 1:
+            sums.setdefault(step.operands[0].name, []).append(at)
         made.update(dict.fromkeys([step.results] if isinstance(step.results, str) else step.results, at))
     readers = Counter([name for step in steps for name in step.reads] + outputs)
 
@@ -245,12 +246,13 @@ def parameters_at_once(steps: list[Step], outputs: list[str], own: Any) -> tuple
         if turn.kernel is not permute_op.cpu or _said(turn, "dims") != (1, 0) or readers[turned.name] != 1:
             continue
         g = before(turn.operands[0], reshape_op.cpu)
-        x, total = before(right, reshape_op.cpu), sums.get(g, -1)
+        x, total = before(right, reshape_op.cpu), (sums.get(g) or [-1])[0]
         if total < 0 or made.get(x, -1) >= min(at, total):
             continue
+        sums[g].pop(0)  # another layer may have the same gradient
         results = [step.results, steps[total].results]
-        settings = {"size": _said(steps[sums.pop(g)], "size")}  # another layer may have the same gradient
-        steps[min(at, total)] = Step(kernel, (Array(g), Array(x)), settings, results, None)
+        steps[min(at, total)] = Step(kernel, (Array(g), Array(x)), {"size": _said(steps[total], "size")},
+                                     results, None)
         gone.add(max(at, total))
         fresh.update({r: r for r in results if readers[r] == 1})
     for at, step in enumerate(steps):

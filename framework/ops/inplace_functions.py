@@ -40,7 +40,6 @@ def _back(op: Any, settings: dict, shape: tuple[int, ...]) -> tuple | None:
 
 def _replace(x: Tensor, view: Tensor, name: str) -> Tensor:
     """Let ``x`` see its memory as ``view``, a view just made of it, does."""
-    settled((view,))
     step = view._more.chain[-1]  # type: ignore[union-attr]
     extras = x._extras()
     live = [v for v in (ref() for ref in extras.views or ()) if v is not None and v is not view]
