@@ -15,13 +15,15 @@ def _every_call_counts(monkeypatch):
     monkeypatch.setattr(plans_module, "Trial", lambda: None)
 
 
-@pytest.mark.parametrize("groups", [lambda p, q: [{"params": [p]}, {"params": [q, p], "lr": 0.1}],
+@pytest.mark.parametrize("groups", [lambda p, q: [{"params": [p]}, {"params": [p], "lr": 0.1}],
+                                    lambda p, q: [{"params": [p]}, {"params": [q, p], "lr": 0.1}],
                                     lambda p, q: [{"params": [p, q, p]}]])
 @pytest.mark.filterwarnings("ignore")
 def test_a_parameter_that_is_there_twice_steps_twice(groups):
     p, q = (fw.ones(3, requires_grad=True) for _ in range(2))
     optimizer = fw.optim.Adam([{"params": [p]}, {"params": [q]}])
     optimizer.param_groups = [{**optimizer.param_groups[0], **g} for g in groups(p, q)]
+    there = any(x is q for g in groups(p, q) for x in g["params"])
     alone = fw.ones(3, requires_grad=True)
     other = fw.optim.Adam([alone])
     for n in range(1, 6):
@@ -32,7 +34,8 @@ def test_a_parameter_that_is_there_twice_steps_twice(groups):
                 if x is p:
                     other.param_groups[0]["lr"] = given.get("lr", 1e-3)
                     other.step()
-        assert (optimizer.state[p]["step"], optimizer.state[q]["step"], q._version) == (2 * n, n, n)
+        assert optimizer.state[p]["step"] == 2 * n and q._version == n * there
+        assert not there or optimizer.state[q]["step"] == n
         assert p._version == 2 * n and p.tolist() == alone.tolist()
 
 
