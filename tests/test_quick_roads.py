@@ -452,3 +452,45 @@ def test_a_diagonal_is_filled_through_its_view() -> None:
     with pytest.raises(fw.errors.AutogradError, match="fill_diagonal_: a leaf"):
         x.fill_diagonal_(0)
     assert fw.autograd.grad((x * 2).fill_diagonal_(0).sum(), x)[0].tolist() == [[0, 2], [2, 0], [2, 2]]
+
+
+UNRECORDED = {
+    "add_": lambda x, y: x.add_(y, alpha=-0.5), "mul_": lambda x, y: x.mul_(y),
+    "copy_": lambda x, y: x.copy_(y), "lerp_": lambda x, y: x.lerp_(y, 0.25), "zero_": lambda x, y: x.zero_(),
+    "fill_": lambda x, y: x.fill_(2.0), "uniform_": lambda x, y: x.uniform_(),
+    "addcmul_": lambda x, y: x.addcmul_(y, y, value=0.5), "clamp_": lambda x, y: x.clamp_(0.2, 0.6),
+    "itself": lambda x, y: x.mul_(x), "out": lambda x, y: fw.mul(x, y, out=x),
+    "masked_fill_": lambda x, y: x.masked_fill_(y > 0.5, 1.0), "of a mask": lambda x, y: x.mul_(y > 0.5),
+    "set": lambda x, y: x.__setitem__(slice(None), y), "a part": lambda x, y: x[0].add_(y[0]),
+}
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("kind", ["leaf", "result", "view"])
+@pytest.mark.parametrize("name", UNRECORDED)
+def test_where_no_graph_is_made_tensors_of_one_are_written_to_as_the_long_way(
+        name: str, kind: str, recorded: bool) -> None:
+    """``recorded``: the operand requires a gradient, too."""
+    def run():
+        fw.manual_seed(1)
+        leaf = fw.rand(3, 4).requires_grad_()
+        x = {"leaf": lambda: leaf, "result": lambda: leaf * 2, "view": lambda: (leaf * 2)[1:]}[kind]()
+        y = fw.rand(x.shape).requires_grad_(recorded)
+        node, kept = x._node, (x * x).sum()
+        with fw.no_grad():
+            UNRECORDED[name](x, y)
+        assert x._node is node and x.requires_grad and y._version == 0
+        with pytest.raises(fw.errors.AutogradError, match="changed in place"):
+            kept.backward()
+        fw.manual_seed(1)
+        return x.tolist(), x._version, fw.autograd.grad((x * 3).sum(), leaf)[0].tolist()
+    assert run() == _watched(run)
+
+
+@pytest.mark.parametrize("name", UNRECORDED)
+def test_a_leaf_is_not_written_to_where_a_graph_is_made(name: str) -> None:
+    x, y = fw.rand(3, 4).requires_grad_(), fw.rand(3, 4)
+    before = x.tolist()
+    with pytest.raises((fw.errors.AutogradError, RuntimeError), match="leaf|out="):
+        UNRECORDED[name](x, y)
+    assert x.tolist() == before and x._version == 0

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
+from ...autograd.mode import state
 from ...dtypes import can_cast
 from ...errors import DeviceError, DTypeError, ShapeError, kind_of
 from ...layouts import strided
@@ -260,7 +261,7 @@ def check_out(out: Any, result: Tensor, op: str, exact: bool = False) -> Tensor:
     """Write ``result`` into ``out=`` of a function, PyTorch's rules: same dtype (category), no grad."""
     if not isinstance(out, Tensor):
         raise TypeError(f"{op}: out must be a Tensor, got {kind_of(out)}")
-    if out._node is not None or result._node is not None:
+    if state.enabled and (out._node is not None or result._node is not None):
         raise RuntimeError(f"{op}: out= cannot be recorded; use the function's result, or no_grad()")
     if not can_cast(result.dtype, out.dtype) or exact and out.dtype is not result.dtype:
         raise DTypeError(f"{op}: a result of {result.dtype} does not fit out= of {out.dtype}; give one of "

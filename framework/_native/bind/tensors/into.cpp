@@ -1,4 +1,4 @@
-// Results written straight into the memory of a tensor outside the graph, and the change counted: what in-place forms try
+// Results written straight into the memory of a tensor outside the graph, or where no graph is made, and the change counted: what in-place forms try
 // first. Each answers NotImplemented, and has changed nothing, where Python is to go the whole way.
 #include <algorithm>
 
@@ -10,11 +10,14 @@ namespace {
 
 PyObject *word_base, *word_site, *word_result;
 
+// Whether a tensor is in a graph that what happens to it belongs to: not in a block of no_grad.
+bool is_followed(PyObject* x) { return has_node(x) && (!modes || asked(modes, word_enabled).ptr() != Py_False); }
+
 }  // namespace
 
 Held memory_of(PyObject* x) {
     PyArrayObject* a = array_of(x);
-    if (!a || has_node(x) || !PyArray_ISWRITEABLE(a)) return nullptr;
+    if (!a || !PyArray_ISWRITEABLE(a) || is_followed(x)) return nullptr;
     PyObject* more = slot(x, at_more);
     if (more && more != Py_None) {
         const nb::object base = asked(more, word_base);
@@ -114,7 +117,7 @@ nb::object write_call(PyObject* const* args) {
     for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* other = PyTuple_GET_ITEM(inputs, i);
         if (PyArrayObject* b = array_of(other)) {
-            if (has_node(other)) return nb::object();
+            if (is_followed(other)) return nb::object();
             if (PyArray_SAMESHAPE(a, b)) missing = 0;
             else if (!broadcasts(b, a, missing)) return nb::object();
             if (PyArray_DESCR(b) == PyArray_DESCR(a) || is_condition(op, i, n, b)) held[i] = nb::borrow(reinterpret_cast<PyObject*>(b));
@@ -174,7 +177,7 @@ void take_over(PyArrayObject* a, PyArrayObject* b) {
 // The elements of another tensor of the same dtype and shape: (x, other, name)
 nb::object copy(PyObject* const* args) {
     const Held a = memory_of(args[0]), b = array_of(args[1]);
-    if (!a || !b || has_node(args[1]) || args[0] == args[1] || PyArray_DESCR(a) != PyArray_DESCR(b)) return nb::object();
+    if (!a || !b || is_followed(args[1]) || args[0] == args[1] || PyArray_DESCR(a) != PyArray_DESCR(b)) return nb::object();
     if (!PyArray_SAMESHAPE(a, b) || !nobody_looks()) return nb::object();
     take_over(a, b);
     bump(args[0], args[2]);

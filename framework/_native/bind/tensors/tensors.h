@@ -78,7 +78,7 @@ struct Held {
     operator PyArrayObject*() const { return a; }
 };
 
-// The array of `x` if it may be written to by nobody's leave: `x` is in no graph, nor is what it is a view of.
+// The array of `x` if it may be written to by nobody's leave: `x` is in no graph, or none is made, and what it is a view of is in none.
 Held memory_of(PyObject* x);
 bool nobody_looks();  // at what is about to be written, which nothing that was put off reads from here on
 // Count a change of the memory of `x`, by `name`.
