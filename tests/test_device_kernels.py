@@ -1,5 +1,6 @@
 """Kernels of GPUs run on the CPU: their own source, compiled by a C++ compiler (standin/cupy/device)."""
 
+import gc
 import tomllib
 from contextlib import suppress
 from pathlib import Path
@@ -9,9 +10,13 @@ import pytest
 from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
 
 import framework as fw
+import framework.amp
+import framework.distributions
+import framework.nn.utils
+import framework.optim
 from framework.backends import device_code
 from framework.ops.language.cuda import DeviceKernel, NoKernel, elementwise_source, write
-from framework.ops.language.cuda_fold import DeviceFold
+from framework.ops.language.cuda_fold import DeviceFold, fold_source
 from framework.ops.language.elementwise import Elementwise
 from framework.ops.language.expression import array_function
 
@@ -48,14 +53,24 @@ def dtype_of(char):
     return fw.bfloat16.numpy if char == "E" else np.dtype(char)
 
 
+# what is a number in the expressions of rooms; other names are arrays
+NUMBERS = {"eps", "p", "factor", "keep", "share", "beta", "delta", "tiny", "least", "chance", "span", "lower",
+           "limit", "low", "below"}
+# (text, names) of kernels that rooms have besides those of records
+STANDING = {kind: sorted({(o.text, o.names) for o in gc.get_objects() if type(o) is kind})
+            for kind in (DeviceKernel, DeviceFold)}
+
+
 def expressions():
-    """(name, text, names, settings) of all elementwise records and their rules."""
+    """(name, text, names, settings) of all elementwise records and their rules, and of rooms."""
     for op in fw.ops.OPS:
         if isinstance(op, Elementwise):
             yield op.name, op.expr, (*op.inputs, *op.settings), op.settings
             for name, rule in zip(op.inputs, op.rules or ()):
                 if rule is not None and rule.text != "g":
                     yield f"{op.name}, rule of {name}", rule.text, ("g", *rule.names), op.settings
+    for text, names in STANDING[DeviceKernel]:
+        yield f"a room's {text}", text, names, NUMBERS
 
 
 def chars_of(text, names, settings, char):
@@ -73,19 +88,15 @@ def operand(rng, n, char, name):
     return x.astype(dtype_of(char))
 
 
-def written(char):
-    """The expressions that have a kernel for a dtype: (name, text, names, dtypes, source)."""
+def written(char, mend=False):
+    """The expressions that have a kernel for a dtype: (name, text, names, dtypes, source); mend: the rules,
+    giving 0 where a gradient of 0 makes inf or nan."""
     for name, text, names, settings in expressions():
         chars = chars_of(text, names, settings, char)
         with suppress(NoKernel):
-            yield (
-                name,
-                text,
-                names,
-                settings,
-                chars,
-                elementwise_source("elementwise", write(text, names, chars)),
-            )
+            if not mend or ", rule of " in name:
+                source = elementwise_source("elementwise", write(text, names, chars, mend))
+                yield name, text, names, settings, chars, source
 
 
 def rules_of_several(char):
@@ -98,20 +109,35 @@ def rules_of_several(char):
                     yield rule.text, names, chars_of(rule.text, names, op.settings, char)
 
 
-def reference(text, names, values, char):
+def summed(char, mend=False):
+    """The folds of expressions, each once: (text, names, dtypes, source); mend: of rules, as above."""
+    rooms = [] if mend else [(*o, chars_of(*o, NUMBERS, char)) for o in STANDING[DeviceFold]]
+    for text, names, chars in dict.fromkeys([*rules_of_several(char), *rooms]):
+        with suppress(NoKernel):
+            yield text, names, chars, fold_source("Sum", write(text, names, chars, mend))
+
+
+# words that kernels alone have
+ONLY_KERNELS = {"rsqrt": lambda x: 1 / np.sqrt(x), "ndtri": lambda x: fw.special.ndtri(fw.tensor(x)).numpy()}
+
+
+def reference(text, names, values, char, mend=False):
     with np.errstate(all="ignore"):
         wide = [np.asarray(v).astype("d") if hasattr(v, "dtype") and v.dtype != bool else v for v in values]
-        return array_function(text, ", ".join(names), np)(*wide)
+        found = array_function(text, ", ".join((*names, *ONLY_KERNELS)), np)(*wide, *ONLY_KERNELS.values())
+        return np.where((wide[0] == 0) & ~np.isfinite(found), 0.0, found) if mend else found
 
 
 SPECIAL = np.array([-np.inf, -80.0, -3.5, -1.0, -0.25, -0.0, 0.0, 0.5, 1.0, 2.5, 80.0, np.inf, np.nan])
 # NumPy's sigmoid is exactly 0 or 1 far out, where the kernel's is not: inf times it differs
 SATURATED = {"silu_slope, rule of x", "mish, rule of x", "logsigmoid, rule of x"}
 SATURATED |= {"glu", "glu, rule of x", "glu, rule of y"}
+# of numbers that do not come there
+SATURATED |= {"a room's pow(x, p)", "a room's middle + spread * tan(3.141592653589793 * (u - 0.5))"}
 SATURATED |= {"zeta", "zeta, rule of y"}  # of an infinite exponent NumPy's formula makes nan
 
 
-def mismatch(name, text, names, settings, chars, cupy, samples):  # noqa: F811
+def mismatch(name, text, names, settings, chars, cupy, samples, mend=False):  # noqa: F811
     """What differs between the kernel and NumPy's formula, in words."""
     rng = np.random.default_rng(0)
     char = next(c for c in chars if c in FLOATS)
@@ -126,11 +152,11 @@ def mismatch(name, text, names, settings, chars, cupy, samples):  # noqa: F811
                 v if np.ndim(v) == 0 or v.dtype == bool else grid[i % 2].reshape(-1).astype(v.dtype)
                 for i, v in enumerate(values)
             ]
-        kernel = DeviceKernel(text, names, None)
+        kernel = DeviceKernel(text, names, None, mend)
         got = kernel.launch(tuple([cupy.asarray(v) if np.ndim(v) else v for v in values]))
         if got is NotImplemented:
             return "no kernel"
-        got, want = got.get(), np.broadcast_to(reference(text, names, values, char), (169,))
+        got, want = got.get(), np.broadcast_to(reference(text, names, values, char, mend), (169,))
         if got.dtype != bool:
             got = got.astype("d")
         with np.errstate(all="ignore"):
@@ -146,18 +172,59 @@ def mismatch(name, text, names, settings, chars, cupy, samples):  # noqa: F811
 
 @pytest.mark.parametrize("part", range(4))
 def test_every_expression_as_a_kernel(part, raw, cupy):  # noqa: F811
-    """Each elementwise record and rule beside NumPy's formula: float32 all, other dtypes a third each."""
+    """Each expression of a record, a rule or a room beside NumPy's formula: float32 all, rules that mend
+    among them; other dtypes a third each."""
     if part:
         pytest.importorskip("ml_dtypes")
     char = "fEde"[part]
     rows = list(written(char))
     assert len(rows) > 250
     rows = rows[part % 3 :: 3] if part else rows
-    raw.prepare(device_code.prelude(), [row[5] for row in rows])
-    for guarded, backward in ((False, False), (True, False), (True, True)):
-        raw.settings.update(guarded=guarded, backward=backward)
-        found = [f"{row[0]}: {text}" for row in rows if (text := mismatch(*row[:5], cupy, (False, True)))]
+    mending = [] if part else list(written(char, True))
+    raw.prepare(device_code.prelude(), [row[5] for row in rows + mending])
+    for backward in (False, True):
+        raw.settings.update(guarded=True, backward=backward)
+        found = [f"{row[0]}: {text}" for some, mend in ((rows, False), (mending, True)) for row in some
+                 if (text := mismatch(*row[:5], cupy, (False, True), mend))]
         assert not found, "\n".join(found)
+
+
+def values_to_fold(names, chars, char, mend):
+    """Operands of a fold; where rules mend, gradients of 0 meet what makes inf or nan."""
+    rng = np.random.default_rng(0)
+    values = [0.5 if c == "number" else 1 if c == "integer" else operand(rng, (13, 14), c, n)
+              for n, c in zip(names, chars)]
+    if mend:
+        values[0][::3] = 0
+        for v in values[1:]:
+            if np.ndim(v) and v.dtype != bool:
+                v[::3] = np.resize(SPECIAL, v[::3].shape).astype(v.dtype)
+    return values
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_expression_summed_up(part, raw, cupy):  # noqa: F811
+    """The sums of expressions beside NumPy's, over rows, columns and all: dtypes as above."""
+    if part:
+        pytest.importorskip("ml_dtypes")
+    char = "fEde"[part]
+    rows = [(*row, False) for row in summed(char)]
+    assert len(rows) > 100
+    rows = rows[part % 3 :: 3] if part else rows + [(*row, True) for row in summed(char, True)]
+    raw.prepare(device_code.prelude(), [row[3] for row in rows])
+    raw.settings.update(guarded=True)
+    for text, names, chars, _, mend in rows:
+        values = values_to_fold(names, chars, char, mend)
+        terms = np.broadcast_to(reference(text, names, values, char, mend), (13, 14)).astype("d")
+        arrays = [cupy.asarray(v) if np.ndim(v) else v for v in values]
+        for dims in ((0,), (1,), (0, 1)):
+            want, found = terms.sum(dims), []
+            for backward in (False, True):
+                raw.settings.update(backward=backward)
+                found.append(DeviceFold(text, names, mend)("sum", dims, want.shape, *arrays).get())
+            close = FLOATS[char] * max(1.0, np.abs(terms).sum(dims).max())
+            np.testing.assert_allclose(found[0].astype("d"), want, FLOATS[char], close, err_msg=text)
+            assert found[0].tobytes() == found[1].tobytes(), text
 
 
 def laid_out(xp, a):

@@ -16,32 +16,25 @@ as long.
 
 import ctypes
 import functools
-import gc
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from cupy_facts import COMPILES_WITH
-from test_device_kernels import NoKernel, chars_of, rules_of_several, written
+from test_device_kernels import summed, written
 
 import framework as fw
-import framework.amp
-import framework.nn.utils
-import framework.optim
 from framework.backends import device_code
-from framework.ops.language.cuda import FLOATS, DeviceKernel, elementwise_source, write
-from framework.ops.language.cuda_fold import DeviceFold, fold_source
+from framework.ops.language.cuda import FLOATS, write
+from framework.ops.language.cuda_fold import fold_source
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
-PARTS = 2  # of the expressions of a dtype
+PARTS = 4  # of the expressions of a dtype
+AT_ONCE = 24  # sources that are compiled as one: the compiler takes longer for each of more, and of fewer
 KERNEL = 'extern "C" __global__'
 ASSEMBLED = "--ptxas-options=-v"  # says of each kernel what it keeps in registers, and what it does not
 READ = "-dlto"  # ends before the assembler
-# what is a number in the expressions of rooms; other names are arrays
-NUMBERS = {"eps", "p", "factor", "keep", "share", "beta", "delta", "tiny", "least", "chance", "span", "lower",
-           "limit", "low", "below"}
 
 
 def test_all_sources_are_known():
@@ -99,39 +92,39 @@ def nvrtc():
     return Compiler(lib)
 
 
-def standing(kind):
-    """(expression, names, dtypes in float32) of kernels that rooms have besides those of records."""
-    for one in sorted({(o.text, o.names) for o in gc.get_objects() if type(o) is kind}):
-        yield *one, chars_of(*one, NUMBERS, "f")
-
-
 @functools.cache
 def expressions(char):
     """The kernels of expressions for a dtype, each text once."""
-    made = [row[5] for row in written(char)]
-    for one in standing(DeviceKernel) if char == "f" else ():
-        with suppress(NoKernel):
-            made.append(elementwise_source("elementwise", write(*one)))
-    return list(dict.fromkeys(made))
+    return list(dict.fromkeys(row[5] for row in written(char)))
+
+
+@functools.cache
+def mended():
+    """Those of rules that give 0 where a gradient of 0 makes inf or nan, and of their sums, in float32."""
+    sources = [row[5] for row in written("f", True)] + [row[3] for row in summed("f", True)]
+    return list(dict.fromkeys(sources))
 
 
 @functools.cache
 def folds():
     """The kernels of folds in float32, which are of rules with several operands and those that rooms have; of
     each dtype the folds of one expression."""
-    made = [("Sum", *one) for one in (*rules_of_several("f"), *standing(DeviceFold))]
-    made += [(how, "x * y", ("x", "y"), (c, c)) for how in ("Sum", "Max", "Min") for c in "fdeE"]
-    sources = []
-    for how, *one in made:
-        with suppress(NoKernel):
-            sources.append(fold_source(how, write(*one)))
+    sources = [row[3] for row in summed("f")]
+    sources += [fold_source(how, write("x * y", ("x", "y"), (c, c))) for how in ("Sum", "Max", "Min")
+                for c in "fdeE"]
     return list(dict.fromkeys(sources))
 
 
 def together(sources):
-    """Many sources as one, each in a namespace of its own, so that the prelude is read once."""
+    """Some sources as one, each in a namespace of its own, so that the prelude is read once."""
     spaces = [f"namespace s{i} {{\n{s.replace(KERNEL, '__global__')}\n}}\n" for i, s in enumerate(sources)]
     return device_code.prelude() + "".join(spaces)
+
+
+def check_together(sources, arch, nvrtc):
+    for i in range(0, len(sources), AT_ONCE):
+        some = sources[i:i + AT_ONCE]
+        check(nvrtc.log(together(some), arch, ASSEMBLED), sum(s.count(KERNEL) for s in some))
 
 
 def turn(arch, i):
@@ -186,15 +179,19 @@ def test_expressions_are_read_as_they_are_shipped(part, nvrtc):
 @pytest.mark.parametrize("char", "fdeEl")
 def test_expressions_compile_without_spills(char, part, arch, nvrtc):
     mine = [s for i, s in enumerate(expressions(char)) if char == "f" or turn(arch, i + "deEl".index(char))]
-    sources = mine[part::PARTS]
-    check(nvrtc.log(together(sources), arch, ASSEMBLED), sum(s.count(KERNEL) for s in sources))
+    check_together(mine[part::PARTS], arch, nvrtc)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_sums_of_expressions_compile_without_spills(part, arch, nvrtc):
-    sources = folds()[part::PARTS]
-    check(nvrtc.log(together(sources), arch, ASSEMBLED), len(sources))
+    check_together(folds()[part::PARTS], arch, nvrtc)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_rules_that_mend_compile_without_spills(arch, nvrtc):
+    """Each for one of the architectures: they are the rules above behind one comparison."""
+    check_together([s for i, s in enumerate(mended()) if turn(arch, i)], arch, nvrtc)
 
 
 def test_names_that_the_compiler_has_are_refused(nvrtc):

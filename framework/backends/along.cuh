@@ -7,6 +7,7 @@ __device__ __forceinline__ i64 place_along(const Along& a, const i64* index, i64
   const i64 position = index[i];
   if (position < 0 || position >= a.length) return -1;
   i64 place = position * a.stride[a.dim];
+#pragma unroll 1
   for (i64 d = a.dims - 1; d >= 0; --d) {
     if (d != a.dim) place += i % a.size[d] * a.stride[d];
     i /= a.size[d];

@@ -37,6 +37,11 @@ template <class T, int N> __device__ __forceinline__ bool aligned(const T* p) { 
 template <class T, int N> __device__ __forceinline__ Pack<T, N> pack_at(const T* p) { return *reinterpret_cast<const Pack<T, N>*>(p); }
 template <class T, int N> __device__ __forceinline__ void put_pack(T* p, Pack<T, N> x) { *reinterpret_cast<Pack<T, N>*>(p) = x; }
 
+// Each of n things, by the threads of the whole grid. The compiler would make four rounds of the loop into one, and take twice
+// as long; most threads go through it once.
+#define EACH_ELEMENT(i, n) \
+  _Pragma("unroll 1") for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < (n); i += i64(gridDim.x) * blockDim.x)
+
 // Neighbours in memory, 16 bytes at a time: f(i, Width<N>()) is called for N elements from i on, of n that ``step`` threads
 // share. lead: how many come before the first that begins 16 bytes; n where that is no use.
 template <int n> struct Width { static const int is = n; };

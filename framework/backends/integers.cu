@@ -22,8 +22,8 @@ extern "C" __global__ void integers(T* out, i64 n, i64 low, i64 range, Key key) 
   const bool narrow = wide.size && wide.size <= 0xffffffffull;
   const u32 surplus = narrow ? u32((0x100000000ull - wide.size) % wide.size) : 0;
   const int per = narrow ? 8 : 4;
-  const i64 step = i64(gridDim.x) * blockDim.x, groups = (n + per - 1) / per;
-  for (i64 group = i64(blockIdx.x) * blockDim.x + threadIdx.x; group < groups; group += step) {
+  const i64 groups = (n + per - 1) / per;
+  EACH_ELEMENT(group, groups) {
     const Words words = philox(drawn, VARIATES, u64(group), 0);
 #pragma unroll
     for (int k = 0; k < 8; ++k) {

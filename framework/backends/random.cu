@@ -71,9 +71,11 @@ extern "C" __global__ void draw(T* out, i64 n, State state, i64 normal) {
   const i64 first = i64(blockIdx.x) * blockDim.x + threadIdx.x;
   if (first == 0) {
     if (state.spare && sizeof(W) == 4) put_number(out, 0, n, Drawn::Is(u32(state.half)), normal);
+#pragma unroll 1
     for (int k = 0; k < 4; ++k)
       if (k < state.left) put_word(out, k, n, state.spare, state.ready[k], normal);
   }
+#pragma unroll 1
   for (i64 b = first; b < blocks; b += step) {
     const Words drawn = block_at(state, u64(b) + 1);
     for (int k = 0; k < 4; ++k) put_word(out, state.left + 4 * b + k, n, state.spare, drawn.at[k], normal);

@@ -3,8 +3,7 @@
 // out[place] += its values: ``places`` (n) in order, ``order`` says where their values stand. Who meets a place first
 // adds all of them.
 extern "C" __global__ void add_in_order(T* out, const T* values, const i64* places, const i64* order, i64 n) {
-  i64 step = i64(gridDim.x) * blockDim.x;
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
+  EACH_ELEMENT(i, n) {
     const i64 place = places[i];
     if (i && places[i - 1] == place) continue;
     W sum = up(out[place]);

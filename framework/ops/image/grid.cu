@@ -81,6 +81,7 @@ template <int N, int LAYERS> __device__ __forceinline__ Near<N, LAYERS> near_of(
 template <int N, int LAYERS> __device__ __forceinline__ void sample(T* out, const T* image, const T* places, const Grid& at) {
   const Near<N, LAYERS> near = near_of<N, LAYERS>(places, at);
   const i64 area = at.size[0] * at.size[1] * at.size[2];
+#pragma unroll 1
   for (i64 channel = 0; channel < at.c; ++channel, image += area, out += at.count) {
     T sum = 0;
     NEAR_PIXELS(near, pixel) sum += image[at_pixel] * (near.z.weight[a] * near.y.weight[b] * near.x.weight[c]);
@@ -90,7 +91,7 @@ template <int N, int LAYERS> __device__ __forceinline__ void sample(T* out, cons
 
 extern "C" __global__ void grid_sample(T* out, const T* image, const T* grid, Grid at) {
   const i64 area = at.size[0] * at.size[1] * at.size[2];
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < at.n * at.count; i += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(i, at.n * at.count) {
     const i64 n = i / at.count;
     T* to = out + n * at.c * at.count + i % at.count;
     const T *from = image + n * at.c * area, *places = grid + i * at.dims;
@@ -106,6 +107,7 @@ template <int N, int LAYERS> __device__ __forceinline__ void sample_grad(T* pixe
   const Near<N, LAYERS> near = near_of<N, LAYERS>(places, at);
   const i64 area = at.size[0] * at.size[1] * at.size[2];
   T by_x = 0, by_y = 0, by_z = 0;
+#pragma unroll 1
   for (i64 channel = 0; channel < at.c; ++channel, image += area, g += at.count) {
     NEAR_PIXELS(near, pixel) {
       const T value = g[0] * image[at_pixel], flat = near.y.weight[b] * near.x.weight[c];
@@ -125,7 +127,7 @@ template <int N, int LAYERS> __device__ __forceinline__ void sample_grad(T* pixe
 // pixels (zeros before) += the gradient of the image, in any order; slopes = that of the grid; either may be null
 extern "C" __global__ void grid_sample_grad(T* pixels, T* slopes, const T* g, const T* image, const T* grid, Grid at) {
   const i64 area = at.size[0] * at.size[1] * at.size[2];
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < at.n * at.count; i += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(i, at.n * at.count) {
     const i64 n = i / at.count;
     T* to = pixels ? pixels + n * at.c * area : nullptr;
     T* slope = slopes ? slopes + i * at.dims : nullptr;

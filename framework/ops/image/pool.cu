@@ -1,16 +1,18 @@
 // Max-pooling in up to 3 dimensions: a thread makes one result. ``area`` elements of an image lie together.
 struct Pool { i64 rows, area, out_area; i64 size[3], out[3], kernel[3], stride[3], padding[3], dilation[3]; };
 
-#define EACH(i, n) for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < (n); i += i64(gridDim.x) * blockDim.x)
+// windows are small: the compiler need not make four rounds of a loop into one
+#define EACH_TAP(a, n) _Pragma("unroll 1") for (i64 a = 0; a < (n); ++a)
 
 // the largest element of window ``o`` and the tap that holds it: the first such, or a nan
 __device__ __forceinline__ W largest(const Pool& p, const T* x, i64 o, i64& found) {
-  i64 w2 = o % p.out[2], w1 = o / p.out[2] % p.out[1], w0 = o / p.out[2] / p.out[1], tap = 0;
+  i64 w2 = o % p.out[2], w1 = o / p.out[2] % p.out[1], w0 = o / p.out[2] / p.out[1];
   W best = -infinity<W>();
   found = -1;
-  for (i64 a = 0; a < p.kernel[0]; ++a)
-    for (i64 b = 0; b < p.kernel[1]; ++b)
-      for (i64 c = 0; c < p.kernel[2]; ++c, ++tap) {
+  EACH_TAP(a, p.kernel[0])
+    EACH_TAP(b, p.kernel[1])
+      EACH_TAP(c, p.kernel[2]) {
+        const i64 tap = (a * p.kernel[1] + b) * p.kernel[2] + c;
         i64 i = w0 * p.stride[0] - p.padding[0] + a * p.dilation[0], j = w1 * p.stride[1] - p.padding[1] + b * p.dilation[1];
         i64 k = w2 * p.stride[2] - p.padding[2] + c * p.dilation[2];
         bool inside = i >= 0 && i < p.size[0] && j >= 0 && j < p.size[1] && k >= 0 && k < p.size[2];
@@ -21,13 +23,13 @@ __device__ __forceinline__ W largest(const Pool& p, const T* x, i64 o, i64& foun
 }
 
 extern "C" __global__ void max_pool(T* y, const T* x, Pool p) {
-  EACH(i, p.rows * p.out_area) {
+  EACH_ELEMENT(i, p.rows * p.out_area) {
     i64 found;
     y[i] = Of<T>::down(largest(p, x + i / p.out_area * p.area, i % p.out_area, found));
   }
 }
 extern "C" __global__ void max_position(unsigned char* where, int* wide, const T* x, Pool p) {
-  EACH(i, p.rows * p.out_area) {
+  EACH_ELEMENT(i, p.rows * p.out_area) {
     i64 found;
     largest(p, x + i / p.out_area * p.area, i % p.out_area, found);
     if (wide) wide[i] = int(found);
@@ -36,21 +38,21 @@ extern "C" __global__ void max_position(unsigned char* where, int* wide, const T
 }
 // take(tap, window) for all windows over an element of the image, and which of their places it is
 template <class F> __device__ __forceinline__ void windows_over(const Pool& p, i64 i, F take) {
-  i64 s = i % p.area, s2 = s % p.size[2], s1 = s / p.size[2] % p.size[1], s0 = s / p.size[2] / p.size[1], tap = 0;
-  for (i64 a = 0; a < p.kernel[0]; ++a)
-    for (i64 b = 0; b < p.kernel[1]; ++b)
-      for (i64 c = 0; c < p.kernel[2]; ++c, ++tap) {
+  i64 s = i % p.area, s2 = s % p.size[2], s1 = s / p.size[2] % p.size[1], s0 = s / p.size[2] / p.size[1];
+  EACH_TAP(a, p.kernel[0])
+    EACH_TAP(b, p.kernel[1])
+      EACH_TAP(c, p.kernel[2]) {
         i64 u = s0 + p.padding[0] - a * p.dilation[0], v = s1 + p.padding[1] - b * p.dilation[1];
         i64 w = s2 + p.padding[2] - c * p.dilation[2];
         if (u < 0 || v < 0 || w < 0 || u % p.stride[0] || v % p.stride[1] || w % p.stride[2]) continue;
         u /= p.stride[0]; v /= p.stride[1]; w /= p.stride[2];
         if (u >= p.out[0] || v >= p.out[1] || w >= p.out[2]) continue;
-        take(tap, (u * p.out[1] + v) * p.out[2] + w);
+        take((a * p.kernel[1] + b) * p.kernel[2] + c, (u * p.out[1] + v) * p.out[2] + w);
       }
 }
 // each element of the image gets the sum of the windows that chose it
 extern "C" __global__ void max_spread(T* x, const T* y, const unsigned char* where, const int* wide, Pool p) {
-  EACH(i, p.rows * p.area) {
+  EACH_ELEMENT(i, p.rows * p.area) {
     i64 base = i / p.area * p.out_area;
     W sum = 0;
     windows_over(p, i, [&](i64 tap, i64 window) {
@@ -76,13 +78,13 @@ __device__ __forceinline__ W share_of(const Pool& p, double share, i64 inside, i
 }
 // the mean of each window, and its transpose
 extern "C" __global__ void sum_pool(T* y, const T* x, double share, i64 inside, Pool p) {
-  EACH(i, p.rows * p.out_area) {
+  EACH_ELEMENT(i, p.rows * p.out_area) {
     i64 o = i % p.out_area, w2 = o % p.out[2], w1 = o / p.out[2] % p.out[1], w0 = o / p.out[2] / p.out[1];
     const T* image = x + i / p.out_area * p.area;
     W sum = 0;
-    for (i64 a = 0; a < p.kernel[0]; ++a)
-      for (i64 b = 0; b < p.kernel[1]; ++b)
-        for (i64 c = 0; c < p.kernel[2]; ++c) {
+    EACH_TAP(a, p.kernel[0])
+      EACH_TAP(b, p.kernel[1])
+        EACH_TAP(c, p.kernel[2]) {
           i64 u = w0 * p.stride[0] - p.padding[0] + a, v = w1 * p.stride[1] - p.padding[1] + b;
           i64 w = w2 * p.stride[2] - p.padding[2] + c;
           if (u >= 0 && u < p.size[0] && v >= 0 && v < p.size[1] && w >= 0 && w < p.size[2])
@@ -92,13 +94,13 @@ extern "C" __global__ void sum_pool(T* y, const T* x, double share, i64 inside, 
   }
 }
 extern "C" __global__ void sum_pool_grad(T* x, const T* y, double share, i64 inside, Pool p) {
-  EACH(i, p.rows * p.area) {
+  EACH_ELEMENT(i, p.rows * p.area) {
     i64 s = i % p.area, s2 = s % p.size[2], s1 = s / p.size[2] % p.size[1], s0 = s / p.size[2] / p.size[1];
     i64 base = i / p.area * p.out_area;
     W sum = 0;
-    for (i64 a = 0; a < p.kernel[0]; ++a)
-      for (i64 b = 0; b < p.kernel[1]; ++b)
-        for (i64 c = 0; c < p.kernel[2]; ++c) {
+    EACH_TAP(a, p.kernel[0])
+      EACH_TAP(b, p.kernel[1])
+        EACH_TAP(c, p.kernel[2]) {
           i64 u = s0 + p.padding[0] - a, v = s1 + p.padding[1] - b, w = s2 + p.padding[2] - c;
           if (u < 0 || v < 0 || w < 0 || u % p.stride[0] || v % p.stride[1] || w % p.stride[2]) continue;
           u /= p.stride[0]; v /= p.stride[1]; w /= p.stride[2];
@@ -111,7 +113,7 @@ extern "C" __global__ void sum_pool_grad(T* x, const T* y, double share, i64 ins
 }
 // the place in the flattened image of the tap that each window chose
 extern "C" __global__ void max_index(i64* index, const unsigned char* where, const int* wide, Pool p) {
-  EACH(i, p.rows * p.out_area) {
+  EACH_ELEMENT(i, p.rows * p.out_area) {
     i64 o = i % p.out_area, rest = wide ? i64(wide[i]) : i64(where[i]), step = 1, place = 0;
     for (int d = 2; d >= 0; --d) {
       i64 at = o % p.out[d] * p.stride[d] - p.padding[d] + rest % p.kernel[d] * p.dilation[d];
@@ -127,8 +129,11 @@ struct Window { i64 from[3], to[3]; };
 __device__ __forceinline__ i64 largest_within(const Pool& p, const T* x, const Window& w) {
   i64 found = -1;
   W best = 0;
+#pragma unroll 1
   for (i64 i = w.from[0]; i < w.to[0]; ++i)
+#pragma unroll 1
     for (i64 j = w.from[1]; j < w.to[1]; ++j)
+#pragma unroll 1
       for (i64 k = w.from[2]; k < w.to[2]; ++k) {
         const i64 place = (i * p.size[1] + j) * p.size[2] + k;
         const W value = up(x[place]);
@@ -138,7 +143,7 @@ __device__ __forceinline__ i64 largest_within(const Pool& p, const T* x, const W
 }
 // windows that give a certain size: i of n runs from floor(i * size / n) to ceil((i + 1) * size / n)
 extern "C" __global__ void adaptive_place(i64* place, const T* x, Pool p) {
-  EACH(i, p.rows * p.out_area) {
+  EACH_ELEMENT(i, p.rows * p.out_area) {
     i64 o = i % p.out_area;
     Window w;
     for (int d = 2; d >= 0; --d, o /= p.out[d + 1]) {
@@ -151,7 +156,7 @@ extern "C" __global__ void adaptive_place(i64* place, const T* x, Pool p) {
 // windows at random places: with u of a row's samples (``dims`` of them, in order or the last one first) and the step
 // a = (size - kernel) / (out - 1), window i begins at floor((i + u) a) - floor(u a), the last one at the end
 extern "C" __global__ void fractional_place(i64* place, const T* x, const W* samples, i64 dims, i64 last_first, Pool p) {
-  EACH(i, p.rows * p.out_area) {
+  EACH_ELEMENT(i, p.rows * p.out_area) {
     i64 o = i % p.out_area;
     const W* drawn = samples + i / p.out_area * dims;
     Window w;
@@ -172,7 +177,7 @@ extern "C" __global__ void fractional_place(i64* place, const T* x, const W* sam
 // the sum of windows laid back into an image: columns (rows, taps, windows)
 extern "C" __global__ void fold_image(T* x, const T* columns, Pool p) {
   const i64 taps = p.kernel[0] * p.kernel[1] * p.kernel[2];
-  EACH(i, p.rows * p.area) {
+  EACH_ELEMENT(i, p.rows * p.area) {
     W sum = 0;
     windows_over(p, i, [&](i64 tap, i64 window) {
       sum += up(columns[(i / p.area * taps + tap) * p.out_area + window]);

@@ -2,7 +2,7 @@
 // given size, padding by what is there. Which ones, and their weights, stand in lists one behind another.
 extern "C" __global__ void resample(T* out, const T* x, const i64* begins, const i64* index, const double* weights, i64 n,
                                     i64 outs, i64 inner, i64 size) {
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < size; i += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(i, size) {
     const i64 o = i / inner % outs;
     const T* from = x + i / inner / outs * n * inner + i % inner;
     W sum = 0;

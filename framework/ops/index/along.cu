@@ -6,7 +6,7 @@ __device__ __forceinline__ void add_to(i64* at, i64 value) { atomicAdd(reinterpr
 
 // sums, zeros before, += x, in any order
 extern "C" __global__ void add_along(W* sums, const T* x, const i64* index, Along a) {
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < a.n; i += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(i, a.n) {
     const i64 place = place_along(a, index, i);
     if (place >= 0) add_to(sums + place, W(up(x[i])));
   }
@@ -18,7 +18,7 @@ template <> struct Whole<8> { typedef u64 Bits; };
 // best = the greatest (or least) of itself and x, an nan if there is one: the same in every order
 extern "C" __global__ void extreme_along(W* best, const T* x, const i64* index, i64 largest, Along a) {
   typedef Whole<sizeof(W)>::Bits Bits;
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < a.n; i += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(i, a.n) {
     const i64 place = place_along(a, index, i);
     if (place < 0) continue;
     const W value = up(x[i]);
@@ -37,6 +37,6 @@ extern "C" __global__ void extreme_along(W* best, const T* x, const i64* index, 
 
 // counts, zeros before, of how often each number from 0 to length - 1 is among ``x``
 extern "C" __global__ void count_places(i64* counts, const i64* x, i64 n, i64 length) {
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += i64(gridDim.x) * blockDim.x)
+  EACH_ELEMENT(i, n)
     if (x[i] >= 0 && x[i] < length) add_to(counts + x[i], i64(1));
 }

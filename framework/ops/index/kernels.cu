@@ -3,8 +3,8 @@
 // out (n, width) = table (rows, width)[indices]; an index outside raises the flag and gives 0
 extern "C" __global__ void take_rows(T* out, const T* table, const i64* indices, i64 n, i64 width, i64 rows, Flag* flag,
                                      i64 where) {
-  i64 total = n * width, step = i64(gridDim.x) * blockDim.x;
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += step) {
+  i64 total = n * width;
+  EACH_ELEMENT(i, total) {
     i64 row = i / width, index = indices[row];
     if (index < 0 || index >= rows) {
       if (i == row * width) raise_flag(flag, int(where), index, rows);
@@ -18,8 +18,8 @@ extern "C" __global__ void take_rows(T* out, const T* table, const i64* indices,
 
 // sums (rows, width), zeros before, += x (n, width) at indices, in any order; rows of ``padding`` are left out
 extern "C" __global__ void add_rows(W* sums, const T* x, const i64* indices, i64 n, i64 width, i64 rows, i64 padding) {
-  i64 total = n * width, step = i64(gridDim.x) * blockDim.x;
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += step) {
+  i64 total = n * width;
+  EACH_ELEMENT(i, total) {
     i64 index = indices[i / width];
     if (index >= 0 && index < rows && index != padding) atomicAdd(&sums[index * width + i % width], W(up(x[i])));
   }
@@ -41,7 +41,7 @@ extern "C" __global__ void add_rows_in_order(T* sums, const T* x, const i64* ind
 
 // 1 in marks (rows), zeros before, for the rows that are looked up
 extern "C" __global__ void mark_rows(unsigned char* marks, const i64* indices, i64 n, i64 rows) {
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += i64(gridDim.x) * blockDim.x)
+  EACH_ELEMENT(i, n)
     if (indices[i] >= 0 && indices[i] < rows) marks[indices[i]] = 1;
 }
 

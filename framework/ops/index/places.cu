@@ -24,8 +24,8 @@ __device__ __forceinline__ i64 all_places(const Places& p) {
 
 // out (outer, n, inner) = x at the places; 0 where a position is outside
 extern "C" __global__ void take_at(T* out, const T* x, const i64* index, Places p, Flag* flag, i64 where) {
-  i64 total = p.outer * p.n * p.inner, all = all_places(p), step = i64(gridDim.x) * blockDim.x;
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += step) {
+  i64 total = p.outer * p.n * p.inner, all = all_places(p);
+  EACH_ELEMENT(i, total) {
     i64 j = i / p.inner % p.n, place = place_of(p, index, j, flag, where);
     out[i] = place < 0 ? T(0) : x[(i / p.inner / p.n * all + place) * p.inner + i % p.inner];
   }
@@ -33,8 +33,8 @@ extern "C" __global__ void take_at(T* out, const T* x, const i64* index, Places 
 
 // x at the places = value (outer, n, inner), or one element for all; nothing is written where a position is outside
 extern "C" __global__ void put_at(T* x, const T* value, i64 one, const i64* index, Places p, Flag* flag, i64 where) {
-  i64 total = p.outer * p.n * p.inner, all = all_places(p), step = i64(gridDim.x) * blockDim.x;
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += step) {
+  i64 total = p.outer * p.n * p.inner, all = all_places(p);
+  EACH_ELEMENT(i, total) {
     i64 j = i / p.inner % p.n, place = place_of(p, index, j, flag, where);
     if (place >= 0) x[(i / p.inner / p.n * all + place) * p.inner + i % p.inner] = value[one ? 0 : i];
   }
@@ -42,7 +42,7 @@ extern "C" __global__ void put_at(T* x, const T* value, i64 one, const i64* inde
 
 // out = x at the places that an index names along a dimension; 0 where it points outside
 extern "C" __global__ void gather_along(T* out, const T* x, const i64* index, Along a) {
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < a.n; i += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(i, a.n) {
     const i64 place = place_along(a, index, i);
     out[i] = place < 0 ? T(0) : x[place];
   }
@@ -50,7 +50,7 @@ extern "C" __global__ void gather_along(T* out, const T* x, const i64* index, Al
 
 // x at these places = src, or where that is null ``one``
 extern "C" __global__ void scatter_along(T* x, const T* src, T one, const i64* index, Along a) {
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < a.n; i += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(i, a.n) {
     const i64 place = place_along(a, index, i);
     if (place >= 0) x[place] = src ? src[i] : one;
   }

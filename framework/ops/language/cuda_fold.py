@@ -84,6 +84,7 @@ parts, int* tickets) {{
       }}
       if (from < end) r = end - (end - from) % V;
     }}
+#pragma unroll 1
     for (r += lane; r < end; r += lanes) {{
       offsets(r, int(plan.each_dims), plan.each_size, plan.each_stride, to);
       {loads}
@@ -94,6 +95,7 @@ parts, int* tickets) {{
   for (;;) {{
     kept[lane * many + own] = x;
     __syncthreads();
+#pragma unroll 1
     for (int half = int(lanes) / 2; half; half /= 2) {{
       if (lane < half) kept[lane * many + own] = {how}::of(kept[lane * many + own], kept[(lane + half) * many
       + own]);
@@ -118,6 +120,7 @@ parts, int* tickets) {{
     last_one = true;  // once more, of the parts that all blocks have left
     x = {_START[how]};
     if (o < plan.results)
+#pragma unroll 1
       for (i64 k = lane; k < gridDim.y; k += lanes) x = {how}::of(x, parts[k * plan.results + o]);
   }}
 }}

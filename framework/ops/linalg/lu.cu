@@ -50,7 +50,7 @@ extern "C" __global__ void lu_columns(T* packed, int* pivots, i64* order, i64 m,
 // makes a column.
 extern "C" __global__ void lu_rows(T* packed, i64 count, i64 m, i64 n, i64 from, i64 to) {
   const i64 behind = n - to;
-  for (i64 j = i64(blockIdx.x) * blockDim.x + threadIdx.x; j < count * behind; j += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(j, count * behind) {
     T* a = packed + j / behind * m * n;
     const i64 c = to + j % behind;
     for (i64 r = from + 1; r < to; ++r) {

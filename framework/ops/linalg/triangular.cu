@@ -3,7 +3,7 @@
 // columns; of a lower triangle the first row comes first, of an upper one the last. unit: the diagonal counts as ones.
 extern "C" __global__ void solve_rows(T* x, const T* a, i64 count, i64 n, i64 k, i64 from, i64 to, i64 matrices, i64 rows,
                                       i64 columns, i64 upper, i64 unit, Flag* flag, i64 where) {
-  for (i64 j = i64(blockIdx.x) * blockDim.x + threadIdx.x; j < count * k; j += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(j, count * k) {
     T* out = x + j / k * n * k + j % k;
     const T* of = a + j / k * matrices;
     for (i64 i = 0; i < to - from; ++i) {

@@ -133,7 +133,7 @@ extern "C" __global__ void cross_entropy_grad(T* out, const T* g, const T* x, co
 // out (N, M) = x (N, C, M) at the classes of target, 0 where that is none or ``ignore`` (if it counts)
 extern "C" __global__ void pick_class(T* out, const T* x, const i64* target, i64 classes, i64 inner, i64 rows, i64 ignores,
                                       i64 ignore) {
-  for (i64 row = i64(blockIdx.x) * blockDim.x + threadIdx.x; row < rows; row += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(row, rows) {
     i64 c = target[row];
     bool counts = c >= 0 && c < classes && !(ignores && c == ignore);
     T nothing = {};
@@ -145,7 +145,7 @@ extern "C" __global__ void pick_class(T* out, const T* x, const i64* target, i64
 extern "C" __global__ void put_class(T* out, const T* x, const i64* target, i64 classes, i64 inner, i64 rows, i64 ignores,
                                      i64 ignore) {
   i64 total = rows * classes;
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(i, total) {
     i64 row = i / inner / classes * inner + i % inner, c = target[row];
     bool here = c == i / inner % classes && !(ignores && c == ignore);
     T nothing = {};
@@ -156,7 +156,7 @@ extern "C" __global__ void put_class(T* out, const T* x, const i64* target, i64 
 // what each target counts: the weight of its class, or 1; 0 where it is ``ignore`` (if that counts) or no class
 extern "C" __global__ void class_shares(T* out, const i64* target, const T* weight, i64 classes, i64 rows, i64 ignores,
                                         i64 ignore) {
-  for (i64 row = i64(blockIdx.x) * blockDim.x + threadIdx.x; row < rows; row += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(row, rows) {
     i64 c = target[row];
     bool counts = c >= 0 && c < classes && !(ignores && c == ignore);
     out[row] = Of<T>::down(!counts ? W(0) : weight ? W(up(weight[c])) : W(1));

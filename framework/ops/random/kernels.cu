@@ -2,9 +2,9 @@
 // at a time where all lie so.
 extern "C" __global__ void dropout(T* out, const T* x, i64 n, Coins coins, double factor) {
   constexpr int V = 16 / sizeof(T);
-  const i64 step = i64(gridDim.x) * blockDim.x, groups = (n + 15) / 16;
+  const i64 groups = (n + 15) / 16;
   const bool packs = aligned<T, V>(out) && aligned<T, V>(x);
-  for (i64 group = i64(blockIdx.x) * blockDim.x + threadIdx.x; group < groups; group += step) {
+  EACH_ELEMENT(group, groups) {
     const Words words = words_of(coins, group * 16);
     const i64 end = group * 16 + 16;
     auto made = [&](T value, i64 i) { return Of<T>::down(up(value) * (coin_of(words, coins, u64(i)) ? W(factor) : W(0))); };

@@ -1,6 +1,5 @@
 // Numbers of distributions whose parameters are tensors, each from its own sequence of words. T: parameters and results;
 // everything is computed in double, by the text of the CPU (`_native/random/variate_numbers.h`).
-#define EACH_ELEMENT(i, n) for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += i64(gridDim.x) * blockDim.x)
 
 extern "C" __global__ void gamma_numbers(T* out, const T* shapes, i64 n, Key key, double lowest) {
   EACH_ELEMENT(i, n) {

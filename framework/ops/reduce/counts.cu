@@ -13,7 +13,7 @@ extern "C" __global__ void count_bins(u64* counts, const T* x, const T* least, c
   }
   if (low == high) low -= 1, high += 1;
   const W from = W(low), to = W(high), factor = W(double(bins) / (high - low));
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(i, n) {
     const W value = up(x[i]);
     if (!(value >= from && value <= to)) continue;
     const i64 bin = i64((value - from) * factor);
@@ -25,10 +25,9 @@ extern "C" __global__ void count_bins(u64* counts, const T* x, const T* least, c
 // where there is none. joins: it is the last number of a place in a grid. Edges that fall raise the flag.
 extern "C" __global__ void bins_of(i64* places, const T* x, i64 stride, const T* edges, i64 n, i64 bins, i64 joins, Flag* flag,
                                    i64 where) {
-  const i64 step = i64(gridDim.x) * blockDim.x, first = i64(blockIdx.x) * blockDim.x + threadIdx.x;
-  for (i64 i = first; i < bins; i += step)
+  EACH_ELEMENT(i, bins)
     if (up(edges[i + 1]) < up(edges[i])) raise_flag(flag, int(where), i, bins);
-  for (i64 i = first; i < n; i += step) {
+  EACH_ELEMENT(i, n) {
     const W value = up(x[i * stride]);
     i64 low = 0, high = bins + 1;  // how many edges are at the element or before
     while (low < high) {
@@ -43,7 +42,7 @@ extern "C" __global__ void bins_of(i64* places, const T* x, i64 stride, const T*
 // rows of bins + 1 equal edges, each from the least to the most of its elements, or half a one around them where they are equal;
 // ends that are not finite raise the flag
 extern "C" __global__ void edges_of(T* edges, const T* least, const T* most, i64 rows, i64 bins, Flag* flag, i64 where) {
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * (bins + 1); i += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(i, rows * (bins + 1)) {
     const i64 row = i / (bins + 1), k = i % (bins + 1);
     double low = up(least[row]), high = up(most[row]);
     if (k == 0 && !(isfinite(low) && isfinite(high)))

@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(512) softmax(T* out, const T* x, i6
     }
     return;
   }
-  for (i64 r = i64(blockIdx.x) * blockDim.x + threadIdx.x; r < rows; r += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(r, rows) {
     const i64 at = r / inner * n * inner + r % inner;
     const Alone row = {n, inner};
     softmax_row(row, out + at, x + at, logarithm);
@@ -93,7 +93,7 @@ softmax_grad(T* out, const T* g, const T* y, i64 n, i64 inner, i64 rows, i64 log
     }
     return;
   }
-  for (i64 r = i64(blockIdx.x) * blockDim.x + threadIdx.x; r < rows; r += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(r, rows) {
     const i64 at = r / inner * n * inner + r % inner;
     const Alone row = {n, inner};
     gradient_row(row, out + at, g + at, y + at, logarithm);

@@ -106,7 +106,7 @@ extern "C" __global__ void order_tiles(u64* to_keys, u32* to_where, const u64* f
 extern "C" __global__ void merge_runs(u64* to_keys, u32* to_where, const u64* keys, const u32* where, i64 n, i64 rows,
                                       i64 run) {
   const i64 all = rows * n / EACH;
-  for (i64 t = i64(blockIdx.x) * blockDim.x + threadIdx.x; t < all; t += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(t, all) {
     const i64 row = t * EACH / n * n, o = t * EACH - row, pair = o / (2 * run) * (2 * run), along = o - pair;
     const i64 left = row + pair, lefts = n - pair < run ? n - pair : run;
     const i64 right = left + lefts, rights = n - pair - lefts < run ? n - pair - lefts : run;
@@ -129,7 +129,7 @@ extern "C" __global__ void merge_runs(u64* to_keys, u32* to_where, const u64* ke
 // values and places (rows, take) of x (outer, n, inner) by rows of m keys and places in order
 extern "C" __global__ void take_ordered(T* values, i64* places, const T* x, const u64* keys, const u32* where, i64 m, i64 n,
                                         i64 inner, i64 rows, i64 from, i64 take, i64 nan_wins) {
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * take; i += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(i, rows * take) {
     const i64 row = i / take, k = i % take;
     const i64 place = where[row * m + wanted_from(keys + row * m, n < m ? n : m, from, nan_wins) + k];
     const i64 at = row_of(row, take, inner) + k * inner;
@@ -170,7 +170,7 @@ extern "C" __global__ void mode_rows(T* values, i64* places, const T* x, const u
 // how many of the sequence's elements (of each of the rows of keys, or of one for all) are before a key
 extern "C" __global__ void search_sorted(i64* out, const T* sequence, const T* keys, i64 n, i64 per_row, i64 shared, i64 size,
                                          i64 right) {
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < size; i += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(i, size) {
     const T* row = sequence + (shared ? 0 : i / per_row * n);
     const u64 key = ordered(up(keys[i]));
     i64 low = 0, high = n;

@@ -32,6 +32,7 @@ template <class F> __device__ __forceinline__ void row_by_block(const F& f, i64 
   typedef typename F::State State;
   const int t = threadIdx.x;
   State before = {};  // of all that came before this round
+#pragma unroll 1
   for (i64 base = 0; base < n; base += PER_THREAD * SCAN_THREADS) {
     const i64 first = base + i64(t) * PER_THREAD;
     const int mine = first >= n ? 0 : n - first < PER_THREAD ? int(n - first) : PER_THREAD;
@@ -48,6 +49,7 @@ template <class F> __device__ __forceinline__ void row_by_block(const F& f, i64 
     for (int k = 0; k < PER_THREAD; ++k)
       if (k == mine - 1) kept[t] = own[k];
     __syncthreads();
+#pragma unroll 1
     for (int by = 1; by < with; by *= 2) {
       State joined = {};
       if (t >= by && t < with) joined = F::joined(kept[t - by], kept[t]);
@@ -71,12 +73,14 @@ template <class F> __device__ __forceinline__ void row_by_block(const F& f, i64 
 template <class F> __device__ __forceinline__ void scan_of(const F& f, i64 n, i64 inner, i64 rows, bool reverse) {
   __shared__ typename F::State kept[SCAN_THREADS];
   if (inner == 1) {
+#pragma unroll 1
     for (i64 row = blockIdx.x; row < rows; row += gridDim.x) row_by_block(f, row * n, n, reverse, kept);
     return;
   }
-  for (i64 row = i64(blockIdx.x) * blockDim.x + threadIdx.x; row < rows; row += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(row, rows) {
     const i64 start = row / inner * n * inner + row % inner;
     typename F::State state = {};
+#pragma unroll 1
     for (i64 k = 0; k < n; ++k) {
       const i64 i = reverse ? n - 1 - k : k, at = start + i * inner;
       typename F::State one = f.read(at, i);

@@ -22,9 +22,10 @@ template <class F> __device__ __forceinline__ W warp_total(W x) {
 }
 // rows first ... first + 31 of an operand (0 behind its end) into shared memory, a step of columns + 1 apart
 __device__ __forceinline__ void load_tile(W* tile, const T* x, i64 first, i64 rows, i64 columns, i64 row, i64 column) {
-  for (i64 i = threadIdx.x; i < LANES * columns; i += blockDim.x) {
-    i64 r = i / columns, c = i % columns;
-    tile[r * (columns + 1) + c] = first + r < rows ? W(up(x[(first + r) * row + c * column])) : W(0);
+  const int width = int(columns);  // at most 128
+  for (int i = threadIdx.x; i < LANES * width; i += blockDim.x) {
+    const int r = i / width, c = i % width;
+    tile[r * (width + 1) + c] = first + r < rows ? W(up(x[(first + r) * row + c * column])) : W(0);
   }
 }
 __device__ __forceinline__ W dot(const W* x, const W* y, i64 n) {
@@ -59,6 +60,7 @@ extern "C" __global__ void attention(T* out, W* lse, const T* q, const T* k, con
     i64 lead = job / tiles, query = job % tiles * warps + warp;
     const T *qs = q + base_of(a, Q, lead), *ks = k + base_of(a, K, lead), *vs = v + base_of(a, V, lead);
     i64 mask_base = a.mask_kind ? base_of(a, MASK, lead) : 0;
+#pragma unroll 1
     for (i64 c = lane; c < a.features; c += LANES)
       own[c] = query < a.queries ? W(up(qs[query * a.row[Q] + c * a.column[Q]])) * W(a.scale) : W(0);
     W top = -infinity<W>(), total = 0, sums[PARTS] = {0, 0, 0, 0};
@@ -79,6 +81,7 @@ extern "C" __global__ void attention(T* out, W* lse, const T* q, const T* k, con
       if (a.factor != 1 && query < a.queries && key < a.keys)
         weight *= coin(coins, (lead * a.queries + query) * a.keys + key) ? W(a.factor) : W(0);
       for (int p = 0; p < PARTS; ++p) sums[p] *= shrink;
+#pragma unroll 4
       for (int j = 0; j < LANES; ++j) {
         W w = __shfl_sync(0xffffffffu, weight, j);
         for (int p = 0; p < PARTS; ++p)
@@ -115,9 +118,11 @@ extern "C" __global__ void attention_dq(T* dq, W* delta, W* slopes, const T* g, 
     const T *qs = q + base_of(a, Q, lead), *ks = k + base_of(a, K, lead), *vs = v + base_of(a, V, lead);
     const T *gs = g + base_of(a, G, lead), *os = out + base_of(a, OUT, lead);
     i64 mask_base = a.mask_kind ? base_of(a, MASK, lead) : 0;
+#pragma unroll 1
     for (i64 c = lane; c < a.features; c += LANES)
       own[c] = here ? W(up(qs[query * a.row[Q] + c * a.column[Q]])) * W(a.scale) : W(0);
     W product = 0, log_total = here ? lse[lead * a.queries + query] : W(0);
+#pragma unroll 1
     for (i64 c = lane; c < a.values; c += LANES) {
       got[c] = here ? W(up(gs[query * a.row[G] + c * a.column[G]])) : W(0);
       if (here) product += got[c] * up(os[query * a.row[OUT] + c * a.column[OUT]]);
@@ -139,6 +144,7 @@ extern "C" __global__ void attention_dq(T* dq, W* delta, W* slopes, const T* g, 
         slope = exp(score - log_total) * (through - product);
       }
       if (slopes && here && key < a.keys) slopes[(lead * a.queries + query) * a.keys + key] = slope;
+#pragma unroll 4
       for (int j = 0; j < LANES; ++j) {
         W s = __shfl_sync(0xffffffffu, slope, j);
         for (int p = 0; p < PARTS; ++p)
@@ -169,8 +175,10 @@ extern "C" __global__ void attention_dkv(T* dk, T* dv, const W* delta, const T* 
     const T *qs = q + base_of(a, Q, lead), *ks = k + base_of(a, K, lead), *vs = v + base_of(a, V, lead);
     const T* gs = g + base_of(a, G, lead);
     i64 mask_base = a.mask_kind ? base_of(a, MASK, lead) : 0;
+#pragma unroll 1
     for (i64 c = lane; c < a.features; c += LANES)
       own[c] = here ? W(up(ks[key * a.row[K] + c * a.column[K]])) * W(a.scale) : W(0);
+#pragma unroll 1
     for (i64 c = lane; c < a.values; c += LANES) value[c] = here ? W(up(vs[key * a.row[V] + c * a.column[V]])) : W(0);
     W to_key[PARTS] = {0, 0, 0, 0}, to_value[PARTS] = {0, 0, 0, 0};
     for (i64 first = 0; first < a.queries; first += LANES) {
@@ -190,6 +198,7 @@ extern "C" __global__ void attention_dkv(T* dk, T* dv, const W* delta, const T* 
         slope = weight * (through * kept - delta[lead * a.queries + query]);
         weight *= kept;
       }
+#pragma unroll 4
       for (int j = 0; j < LANES; ++j) {
         W s = __shfl_sync(0xffffffffu, slope, j), w = __shfl_sync(0xffffffffu, weight, j);
         for (int p = 0; p < PARTS; ++p) {

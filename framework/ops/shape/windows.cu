@@ -2,7 +2,7 @@
 // is computed in. A thread makes an element.
 extern "C" __global__ void fold_windows(T* out, const T* x, i64 outer, i64 length, i64 inner, i64 count, i64 size, i64 step) {
   const i64 total = outer * length * inner;
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += i64(gridDim.x) * blockDim.x) {
+  EACH_ELEMENT(i, total) {
     const i64 at = i / inner % length, row = i / inner / length * count;
     const i64 first = at < size ? 0 : (at - size) / step + 1, last = at / step < count ? at / step : count - 1;
     W sum = 0;

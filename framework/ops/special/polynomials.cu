@@ -35,6 +35,6 @@ __device__ __forceinline__ double value_of(const Family& f, double x, double n, 
 
 // x or n may be one number for all
 extern "C" __global__ void polynomial(T* out, const T* x, const T* n, i64 one_x, i64 one_n, i64 size, Family f, i64 order) {
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < size; i += i64(gridDim.x) * blockDim.x)
+  EACH_ELEMENT(i, size)
     out[i] = Of<T>::down(W(value_of(f, up(x[one_x ? 0 : i]), up(n[one_n ? 0 : i]), int(order))));
 }
