@@ -1,4 +1,5 @@
-"""Every kernel of every source of GPUs is run: by a case of ``test_device_rooms.py``, or by a call here."""
+"""Every kernel of every source of GPUs is run, and gives the CPU's numbers: by a case of
+``test_device_rooms.py``, or by a call here."""
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ CALLS = {
     "check_reals": lambda x: x.quantile(x[0, 0].sigmoid()),
     "integers": lambda x: fw.randint(9, (3,), device=x.device),
     "draw": lambda x: fw.rand_like(x),
-    "put_words": lambda x: replayed(lambda: F.dropout(x)),
+    "put_words": lambda x: replayed(x, lambda: F.dropout(x)),
     "polynomial": lambda x: fw.special.hermite_polynomial_h(x, 3),
     "gamma_numbers": lambda x: fw.distributions.Gamma(x.exp(), 1.0).sample(),
     "dirichlet_rows": lambda x: fw.distributions.Dirichlet(x.exp()).sample(),
@@ -70,14 +71,18 @@ def in_order(call):
         fw.use_deterministic_algorithms(False)
 
 
-def replayed(call):
+def replayed(x, call):
+    """What a graph gives when it is replayed; on the CPU, the call itself."""
+    if not x.is_cuda:
+        return call()
     graph = fw.cuda.CUDAGraph()
     try:
         with fw.cuda.graph(graph):
-            call()
+            out = call()
     finally:
         fw.cuda.graph.default_capture_stream = None
     graph.replay()
+    return out
 
 
 def with_grad(x):
@@ -108,7 +113,7 @@ def averaged(x):
 
 
 def scaled(x):
-    scaler, p = fw.amp.GradScaler("cuda"), x.detach().clone().requires_grad_()
+    scaler, p = fw.amp.GradScaler("cuda", enabled=x.is_cuda), x.detach().clone().requires_grad_()
     optimizer = fw.optim.SGD([p], lr=0.1)
     scaler.scale(p.sum()).backward()
     scaler.step(optimizer)
@@ -140,6 +145,10 @@ def test_every_kernel_of_every_source_is_run(raw, cupy):  # noqa: F811
         fw.manual_seed(0)
         want = arrays(call(x))
         assert set(names.split()) <= set(counts.launches), f"{names}: {dict(counts.launches)}"
+        fw.manual_seed(0)
+        for a, b in zip(want, arrays(call(x.cpu())), strict=True):
+            np.testing.assert_allclose(a, b, 2e-5, 2e-5, err_msg=names)
+        assert want, names
         for backward in (False, True):  # over guarded memory, in both orders of threads
             raw.settings.update(backward=backward, guarded=True)
             fw.manual_seed(0)

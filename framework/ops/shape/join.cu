@@ -3,9 +3,7 @@
 struct Parts { i64 count, row, n; i64 begin[9]; };
 
 template <class U> __device__ __forceinline__ void join_all(U* out, const U* const (&parts)[8], const Parts& p) {
-  const i64 step = i64(gridDim.x) * blockDim.x;
-#pragma unroll 1
-  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < p.n; i += step) {
+  EACH_ELEMENT(i, p.n) {
     const i64 r = i / p.row, c = i - r * p.row;
     const U* from = parts[0];
     i64 start = 0, end = p.begin[1];
