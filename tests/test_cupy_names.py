@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from cupy_facts import COMPILES_WITH
 from test_cuda import STANDIN, cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
+from test_nvrtc import library
 
 import framework as fw
 
@@ -116,6 +117,37 @@ def test_all_that_is_used_is_there(real):
             if strange or most > len(takes) and not any(p.startswith("*") for p in takes):
                 wrong.append(f"{name} takes {takes}, not {sorted(strange) or most}")
     assert not wrong, "\n".join(wrong)
+
+
+# -- what it keeps on disk ---------------------------------------------------------------------------
+
+
+def test_kernels_are_kept_on_disk_and_found_by_another_process(real, tmp_path):
+    """Compiled by NVIDIA's compiler the first time, read the second, compiled where a text is another or
+    what is kept is damaged."""
+    nvrtc = library()
+    if nvrtc is None:
+        pytest.skip("NVRTC is not here; pip install nvidia-cuda-nvrtc")
+
+    def run(*given):
+        paths = [str(HERE.parent), *real.environment["PYTHONPATH"].split(os.pathsep)]
+        done = subprocess.run([sys.executable, HERE / "cupy_kept.py", *given], capture_output=True, text=True,
+                              env={**real.environment, "PYTHONPATH": os.pathsep.join(paths),
+                                   "LD_LIBRARY_PATH": str(Path(nvrtc._name).parent),
+                                   "CUPY_CACHE_DIR": str(tmp_path)})
+        assert not done.returncode, done.stderr[-2000:]
+        return json.loads(done.stdout)
+
+    first = run()
+    files = sorted(tmp_path.glob("*.cubin"))
+    assert len(files) == len(first) > 4 and all(compiled for compiled, _ in first.values())
+    assert run() == {name: [False, kept] for name, (_, kept) in first.items()}
+    assert all(compiled for compiled, _ in run("more").values())
+    assert len(list(tmp_path.glob("*.cubin"))) == 2 * len(files)
+    files[0].write_bytes(files[0].read_bytes()[:-9])
+    again = run()
+    assert sum(compiled for compiled, _ in again.values()) == 1
+    assert [kept for _, kept in again.values()] == [kept for _, kept in first.values()]
 
 
 # -- what stands for it ------------------------------------------------------------------------------
