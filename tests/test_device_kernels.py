@@ -261,6 +261,28 @@ def test_layouts_of_operands(backward, raw, cupy):  # noqa: F811
     assert kernel.launch((a, b.astype("d"))) is NotImplemented
 
 
+DIVIDES = """
+extern "C" __global__ void divide(i64* out, const i64* x, Divisor by, i64 n) {
+  EACH_ELEMENT(i, n) out[i] = divided(x[i], by);
+}
+"""
+
+
+def test_division_by_products(raw, cupy):  # noqa: F811
+    """At the ends of what 63 bits hold, and around multiples."""
+    rng, most = np.random.default_rng(0), (1 << 63) - 1
+    kernel = device_code.module(DIVIDES).get_function("divide")
+    sizes = {2, 3, 7, 641, most, *[(1 << k) + d for k in range(2, 63) for d in (-1, 0, 1)]}
+    sizes |= {int(rng.integers(2, 1 << k)) for k in range(2, 63) for _ in range(4)}
+    for n in sizes:
+        times = {0, 1, 2, most // n, *[int(rng.integers(0, most // n + 1)) for _ in range(4)]}
+        x = [v for t in times for d in (-1, 0, 1) if 0 <= (v := t * n + d) <= most] + [most, most - 1]
+        by = np.array([device_code.divisor(n)], device_code.DIVISOR)
+        out = cupy.empty(len(x), np.int64)
+        kernel((1,), (64,), (out, cupy.asarray(np.array(x, np.int64)), by, len(x)))
+        assert out.tolist() == [v // n for v in x], n
+
+
 @pytest.mark.parametrize("char", ["f", "d", "E"])
 @pytest.mark.parametrize("backward", [False, True])
 def test_folds(char, backward, raw, cupy):  # noqa: F811

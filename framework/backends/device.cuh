@@ -64,15 +64,20 @@ template <class T> __device__ __forceinline__ i64 lead_of(i64 n, const T* a, con
   return (u64(a) ^ u64(c)) % 16 ? n : lead_of(n, a, b);
 }
 
+// A number that others of less than 2**63 are divided by, by a product with what ``device_code.divisor`` makes of it: divisions
+// of 64 bits take a GPU a hundred instructions, and the compiler long.
+struct Divisor { u64 by; i64 shift, size; };
+__device__ __forceinline__ i64 divided(i64 i, const Divisor& d) { return i64(__umul64hi(u64(i), d.by) >> d.shift); }
+
 // the offsets of element i of N operands whose dimensions, slowest first, have these sizes and strides (in elements); the
 // divisions are made once for all of them
 template <int N, int M, int D>
-__device__ __forceinline__ void offsets(i64 i, int dims, const i64 (&size)[D], const i64 (&stride)[M][D], i64 (&to)[N]) {
+__device__ __forceinline__ void offsets(i64 i, int dims, const Divisor (&size)[D], const i64 (&stride)[M][D], i64 (&to)[N]) {
 #pragma unroll
   for (int j = 0; j < N; ++j) to[j] = 0;
 #pragma unroll 1
   for (int d = dims - 1; d >= 0; --d) {
-    i64 rest = d ? i / size[d] : 0, here = i - rest * size[d];
+    i64 rest = d ? divided(i, size[d]) : 0, here = i - rest * size[d].size;
 #pragma unroll
     for (int j = 0; j < N; ++j) to[j] += here * stride[j][d];
     i = rest;

@@ -69,6 +69,17 @@ def wide(char: str) -> str:
     return "float" if char in "eEf" else c_type(char)
 
 
+DIVISOR = np.dtype([("by", "u8"), ("shift", "i8"), ("size", "i8")])  # as ``Divisor`` in device.cuh
+
+
+def divisor(n: int) -> tuple[int, int, int]:
+    """What kernels divide numbers below 2**63 by ``n`` with (Granlund and Montgomery, PLDI 1994); not 1."""
+    if n < 2:
+        return 0, 0, n
+    bits = (n - 1).bit_length()
+    return (1 << 63 + bits) // n + 1, bits - 1, n
+
+
 @cache
 def prelude() -> str:
     """The text that every source begins with."""

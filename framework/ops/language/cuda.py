@@ -21,7 +21,8 @@ from ...backends import cuda, device_code, device_launcher
 from .words import CUDA_TEXTS, NUMBERS, OPERATORS, WORDS, Word
 
 DIMS, OPERANDS = 8, 8  # of ``Layout``, which kernels take by value
-_LAYOUT = np.dtype([("dims", "i8"), ("size", "i8", (DIMS,)), ("stride", "i8", (OPERANDS, DIMS))])
+_LAYOUT = np.dtype(
+    [("dims", "i8"), ("size", device_code.DIVISOR, (DIMS,)), ("stride", "i8", (OPERANDS, DIMS))])
 FLOATS = "eEfd"
 
 HELPERS = """
@@ -205,7 +206,7 @@ def elementwise_source(name: str, written: Written) -> str:
     )
     far = " ".join(f"auto at_{n} = {n}[to[{j + 1}]];" for j, n in enumerate(written.arrays))
     return f"""{written.text}
-struct Layout {{ i64 dims; i64 size[{DIMS}]; i64 stride[{OPERANDS}][{DIMS}]; }};
+struct Layout {{ i64 dims; Divisor size[{DIMS}]; i64 stride[{OPERANDS}][{DIMS}]; }};
 extern "C" __global__ void {name}_flat({out}* out, {written.parameters}, i64 n) {{
   constexpr int V = {pack};
   i64 first = i64(blockIdx.x) * blockDim.x + threadIdx.x, step = i64(gridDim.x) * blockDim.x, done = 0;
@@ -331,7 +332,7 @@ def place(key: tuple, into: tuple | None = None) -> Placed:
             raise NoKernel("too many dimensions")
         layout = np.zeros(1, _LAYOUT)
         layout["dims"] = len(sizes)
-        layout["size"][0, : len(sizes)] = sizes
+        layout["size"][0, : len(sizes)] = [device_code.divisor(s) for s in sizes]
         for j, st in enumerate(lying):
             layout["stride"][0, j, : len(sizes)] = st
     if len(_placed) > 4096:

@@ -34,8 +34,8 @@ _PLAN = np.dtype(
         ("each_dims", "i8"),
         ("columns", "i8"),
         ("near", "i8"),  # the elements of a result are neighbours, in all operands
-        ("result_size", "i8", (_DIMS,)),
-        ("each_size", "i8", (_DIMS,)),
+        ("result_size", device_code.DIVISOR, (_DIMS,)),
+        ("each_size", device_code.DIVISOR, (_DIMS,)),
         ("result_stride", "i8", (OPERANDS, _DIMS)),
         ("each_stride", "i8", (OPERANDS, _DIMS)),
     ]
@@ -56,8 +56,8 @@ def fold_source(how: str, written: Any) -> str:
     return f"""{written.text}
 struct Plan {{
   i64 results, each, result_dims, each_dims, columns, near;
-  i64 result_size[{_DIMS}], each_size[{_DIMS}], result_stride[{OPERANDS}][{_DIMS}],
-  each_stride[{OPERANDS}][{_DIMS}];
+  Divisor result_size[{_DIMS}], each_size[{_DIMS}];
+  i64 result_stride[{OPERANDS}][{_DIMS}], each_stride[{OPERANDS}][{_DIMS}];
 }};
 // a block of 256 threads makes 256 / lanes results; blocks of one column of the grid share theirs
 extern "C" __global__ void fold({out}* out, {written.parameters}, Plan plan, i64 lanes, double scale, C*
@@ -157,7 +157,7 @@ def plan_of(key: tuple, dims: tuple[int, ...]) -> tuple:
         if len(sizes) > _DIMS:
             raise NoKernel("too many dimensions")
         plan[f"{name}_dims"] = len(sizes)
-        plan[f"{name}_size"][0, : len(sizes)] = sizes
+        plan[f"{name}_size"][0, : len(sizes)] = [device_code.divisor(s) for s in sizes]
         for j, st in enumerate(lying):
             plan[f"{name}_stride"][0, j, : len(sizes)] = st
     results, each = math.prod(shape[d] for d in kept), math.prod(shape[d] for d in dims)

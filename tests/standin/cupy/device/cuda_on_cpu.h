@@ -71,6 +71,9 @@ inline float __int_as_float(int x) { float y; __builtin_memcpy(&y, &x, 4); retur
 inline long long __double_as_longlong(double x) { long long y; __builtin_memcpy(&y, &x, 8); return y; }
 inline double __longlong_as_double(long long x) { double y; __builtin_memcpy(&y, &x, 8); return y; }
 inline int __float_as_int(float x) { int y; __builtin_memcpy(&y, &x, 4); return y; }
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
 inline unsigned __umulhi(unsigned a, unsigned b) { return unsigned((unsigned long long)a * b >> 32); }
 
 inline void __syncthreads() { cuda_on_cpu_barrier(); }
