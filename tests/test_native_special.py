@@ -133,3 +133,19 @@ def test_any_layout():
         for y in (x.t(), x[:, ::2], x[0, 0], x[:0]):
             fw.testing.assert_close(f(y), fw.stack([f(v) for v in y.reshape(-1)]).reshape(y.shape)
                                     if y.numel() else y.clone(), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_scaled_tails_far_out(dtype):
+    """exp(x^2) erfc(x) where erfc itself is 0, and at infinity; of vectors whole and broken."""
+    kind = np.dtype(dtype)
+    x = np.array([26.0, 100.0, 1e9, 1e20, float(np.finfo(kind).max) / 2, np.inf] * 7, kind)
+    with np.errstate(all="ignore"):
+        wide = x.astype("d")
+        s = 0.5 / (wide * wide)
+        want = 0.5641895835477563 / wide * (1 - s * (1 - 3 * s * (1 - 5 * s * (1 - 7 * s * (1 - 9 * s)))))
+        want = want.astype(kind)
+    for n in (len(x), 5, 1):
+        got = fw.special.erfcx(fw.tensor(x[:n])).numpy()
+        np.testing.assert_allclose(got, want[:n], 1e-14 if dtype == "float64" else 1e-6)
+        assert (fw.special.log_ndtr(fw.tensor(-x[:n])).numpy()[x[:n] == np.inf] == -np.inf).all()

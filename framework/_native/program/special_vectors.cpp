@@ -185,9 +185,18 @@ constexpr double TAIL[] = {1.074006907095583, -0.8833944527814879, 0.59022835616
     -0.00027470452039214384, 0.00010612604536456836, 2.7432789493835322e-05, -1.5676277782942797e-05, -2.392885825645366e-06,
     1.5353711747406371e-06};
 
+// of a > 25, where erfc is next to 0, by its series in 1 / a^2
+V far_tail(V a) {
+    const V s = 0.5 / (a * a);
+    V sum = 1.0 - 13.0 * s;
+    for (double k = 11; k > 0; k -= 2) sum = 1.0 - k * s * sum;
+    return 0.56418958354775628695 / a * sum;
+}
+
 template <class T> V scaled_tail(V a) {  // exp(a^2) erfc(a) for a >= 0
     if constexpr (!short_digits<T>) {
-        a = math::lesser(math::all<V>(1e300), a);
+        const auto far = a > 25.0;
+        if (math::any(far)) return far ? far_tail(a) : scaled_tail<T>(far ? V{} : a);
         if constexpr (math::has_long_lookup)
             if (!math::any(a > math::Erf<double>::scaled_to)) return math::scaled_by_table(a);
         const auto g = math::erfc_scaled(a);
