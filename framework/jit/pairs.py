@@ -172,14 +172,14 @@ def masked_in_products(steps: list[Step], outputs: list[str]) -> list[Step]:
 @cache
 def _stack_in_order() -> Any:
     """The kernel that stacks arrays into one whose dimensions have that order in memory; None without one."""
-    native = asked(stack_op.cpu)
-    if native is None:
+    module: Any = _native.module
+    if not hasattr(module, "stack_in_order"):
         return None
 
     def one_by_one(*xs: Any, dim: int, order: tuple) -> Any:
         turned = np.ascontiguousarray(stack_op.cpu(*xs, dim=dim).transpose(order))
         return turned.transpose(np.argsort(order))
-    return _native.module.preferring(native, one_by_one)  # type: ignore[union-attr]
+    return module.preferring(module.stack_in_order, one_by_one)
 
 
 def stacked_in_order(steps: list[Step], outputs: list[str]) -> list[Step]:

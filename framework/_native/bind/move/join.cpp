@@ -86,8 +86,8 @@ nb::object cat(nb::args xs, int64_t dim) {
     return joined(parts, first.ndim(), shape, int(dim), false);
 }
 
-// order: of the dimensions in memory, where that is not theirs.
-nb::object stack(nb::args xs, int64_t dim, nb::tuple order) {
+// order: of the dimensions in memory; of none, that of theirs.
+nb::object stack_in_order(nb::args xs, int64_t dim, nb::tuple order) {
     JoinArrays parts(xs);
     if (!parts.bytes || parts.arrays.size() != xs.size()) return not_implemented();
     const Array& first = parts.arrays[0];
@@ -114,6 +114,8 @@ nb::object stack(nb::args xs, int64_t dim, nb::tuple order) {
     return result;
 }
 
+nb::object stack(nb::args xs, int64_t dim) { return stack_in_order(std::move(xs), dim, nb::tuple()); }
+
 // Complex numbers of their parts, which are arrays of one shape and type.
 nb::object join_parts(Array real, Array imag) {
     if (!real.is_float() || !imag.usable() || imag.type() != real.type() || !real.same_shape(imag)) return not_implemented();
@@ -131,7 +133,8 @@ nb::object join_parts(Array real, Array imag) {
 FW_BIND(m) {
     m.def("join_parts", &join_parts, nb::arg("real"), nb::arg("imag"));
     m.def("cat", &cat, nb::arg("xs"), nb::kw_only(), nb::arg("dim"));
-    m.def("stack", &stack, nb::arg("xs"), nb::kw_only(), nb::arg("dim"), nb::arg("order") = nb::tuple());
+    m.def("stack", &stack, nb::arg("xs"), nb::kw_only(), nb::arg("dim"));
+    m.def("stack_in_order", &stack_in_order, nb::arg("xs"), nb::kw_only(), nb::arg("dim"), nb::arg("order"));
 }
 
 }  // namespace fw::moving
