@@ -8,11 +8,11 @@ import numpy as np
 from .. import _native
 
 
-def native_or(name: str | None, plain: Callable, wide: bool = False) -> Callable:
+def native_or(name: str | None, plain: Callable, wide: Callable | None = None) -> Callable:
     """``plain``, but the extension's function ``name`` is asked first, where there is one.
 
     It takes the same arguments and returns NotImplemented for cases that it leaves to ``plain``.
-    wide: whether it is asked once more for what it declines of float16 and bfloat16, as float32.
+    wide: what stands behind it for float16 and bfloat16, for which it is asked once more as float32 before.
     """
     native: Any = None if name is None else getattr(_native.module, name, None)
     return plain if native is None else _native.module.preferring(native, plain, wide)

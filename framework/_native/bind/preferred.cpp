@@ -15,26 +15,38 @@ struct Preferred {
     vectorcallfunc call;
     PyObject* native;
     PyObject* plain;
-    bool wide;  // whether what the first one declines of 16 bits goes to it once more as float32
+    PyObject* wide;  // what stands behind it for numbers of 16 bits, which go to it once more as float32 first; or None
     void close() {}
 };
+
+// Whether one may be of 16 bits: an array, or parts of a list.
+bool has_narrow(PyObject* const* args, Py_ssize_t n) {
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        if (PyList_Check(args[i]) || PyTuple_Check(args[i])) return true;
+        if (!PyArray_Check(args[i])) continue;
+        const auto* a = reinterpret_cast<PyArrayObject*>(args[i]);
+        if (PyArray_ITEMSIZE(a) == 2 && (PyArray_DESCR(a)->kind == 'f' || PyArray_DESCR(a)->kind == 'V')) return true;
+    }
+    return false;
+}
 
 PyObject* preferred_call(PyObject* self, PyObject* const* args, size_t given, PyObject* keywords) {
     auto* p = reinterpret_cast<Preferred*>(self);
     PyObject* result = PyObject_Vectorcall(p->native, args, given, keywords);
     if (result != Py_NotImplemented) return result;
     Py_DECREF(result);
-    if (p->wide) {
+    if (p->wide != Py_None && has_narrow(args, PyVectorcall_NARGS(given))) {
         PyObject* rounded = guarded([&]() {
             return tensors::narrowed(self, args, PyVectorcall_NARGS(given), keywords).release().ptr();
         });
         if (rounded != Py_NotImplemented) return rounded;
         Py_DECREF(rounded);
+        return PyObject_Vectorcall(p->wide, args, given, keywords);
     }
     return PyObject_Vectorcall(p->plain, args, given, keywords);
 }
 
-using Owned = Collected<Preferred, &Preferred::native, &Preferred::plain>;
+using Owned = Collected<Preferred, &Preferred::native, &Preferred::plain, &Preferred::wide>;
 
 PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Preferred, call), READONLY, nullptr},
                          {"native", T_OBJECT, offsetof(Preferred, native), READONLY, nullptr},
@@ -53,11 +65,11 @@ PyType_Spec spec = {"framework._native.Preferred", sizeof(Preferred), 0,
 
 PyTypeObject* preferred_type = nullptr;
 
-nb::object preferring(nb::object native, nb::object plain, bool wide) {
+nb::object preferring(nb::object native, nb::object plain, nb::object wide) {
     auto* p = PyObject_GC_New(Preferred, preferred_type);
     if (!p) throw nb::python_error();
     p->call = preferred_call;
-    p->wide = wide;
+    p->wide = wide.release().ptr();
     p->native = native.release().ptr();
     p->plain = plain.release().ptr();
     PyObject_GC_Track(reinterpret_cast<PyObject*>(p));
@@ -69,7 +81,7 @@ nb::object preferring(nb::object native, nb::object plain, bool wide) {
 FW_BIND(m) {
     preferred_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
     if (!preferred_type) throw nb::python_error();
-    m.def("preferring", &preferring, nb::arg("native"), nb::arg("plain"), nb::arg("wide") = false);
+    m.def("preferring", &preferring, nb::arg("native"), nb::arg("plain"), nb::arg("wide").none() = nb::none());
 }
 
 }  // namespace fw

@@ -304,8 +304,8 @@ def native_kernel(text: str, arguments: tuple[str, ...], fallback: Callable,
     try:
         program = compile_program(text, arguments, settings)
     except NoProgram:
-        return native_or(_lone_word(text, arguments), by_float32(fallback, lambda: fallback),
-                         wide=True)
+        rounding = by_float32(fallback, lambda: fallback)
+        return native_or(_lone_word(text, arguments), rounding, rounding)
     steps = tuple((s.name, s.result, *(s.operands * 3)[:3]) for s in program.steps)
     kernel = _native.module.make_kernel(program.arguments, program.truth, program.constants,
                                         program.registers, steps, program.once, program.truth_result,

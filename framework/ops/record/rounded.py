@@ -157,9 +157,9 @@ def native_or_wide(name: str | None, plain: Callable) -> Callable:
     if name is None or not hasattr(_native.module, name):
         return plain
 
-    def fallback(*arrays: Any, **settings: Any) -> Any:
+    def halves(*arrays: Any, **settings: Any) -> Any:
         if any(map(is_half, arrays)):
             return in_float32(kernel, *arrays, **settings)
         return plain(*arrays, **settings)
-    kernel = native_or(name, fallback, wide=True)
+    kernel = native_or(name, plain, halves)
     return kernel
