@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import framework as fw
 from framework import _native
+from framework.ops.losses.elements import _reals_within
 from framework.ops.image import fractional, places
 from framework.ops.index.embedding_bag import bag_rows
 from framework.ops.linalg.distances import pdist_grad, pdist_op
@@ -161,7 +162,11 @@ def test_reals_within(dtype):
     assert within(x, 0, 1) and within(x[:0], 0, 1) and within(x[::2], 0, 1)
     for wrong in (-1e-30, 1.1, np.inf, -np.inf):
         assert not within(np.append(x, dtype(wrong)), 0, 1)
-    assert not within(x.astype(np.float16), 0, 1) and not within(np.zeros(2, int), 0, 1)
+    for other in (x.astype(np.float16), np.zeros(2, int)):  # which it declines
+        assert within(other, 0, 1) is NotImplemented
+    half = x.astype(np.float16)  # and is asked once more as float32
+    assert _reals_within(half, 0.0, 1.0) and not _reals_within(np.append(half, np.float16(1.001)), 0.0, 1.0)
+    assert not _reals_within(np.zeros(2, int), 0.0, 1.0)
 
 
 @settings(deadline=None, max_examples=60)

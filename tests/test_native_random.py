@@ -202,3 +202,14 @@ def test_numbers_of_16_bits_drawn_in_place_are_those_drawn_beside(dtype, bounds)
         x.uniform_(*bounds)
         assert x.min().item() >= fw.tensor(bounds[0], dtype=dtype).item()
         assert x.max().item() < fw.tensor(bounds[1], dtype=dtype).item()
+
+
+@pytest.mark.parametrize("dtype", [fw.float16, fw.bfloat16, fw.float32, fw.float64, fw.int64])
+@pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
+def test_coins_drawn_in_place_are_those_drawn_beside(dtype, p):
+    x, y = (fw.full((3000,), 7, dtype=dtype) for _ in range(2))
+    fw.manual_seed(12)
+    x.bernoulli_(p)
+    y.bernoulli_(p, generator=fw.Generator().manual_seed(12))
+    np.testing.assert_array_equal(x.double().numpy(), y.double().numpy())
+    assert abs(x.double().mean().item() - p) < 0.05

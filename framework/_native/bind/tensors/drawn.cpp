@@ -106,14 +106,26 @@ nb::object into_normal(Array words, nb::handle x, double mean, double deviation,
     });
 }
 
-// 1 with this probability, else 0: by draws of 32 bits.
+// 1 with this probability, else 0: by draws of 32 bits, whatever the dtype.
 nb::object into_coins(Array words, nb::handle x, double chance, nb::handle name) {
     Target target(x);
     State state(words);
-    if (!target.good || !state.usable || target.type() != NPY_FLOAT || !(chance >= 0 && chance <= 1)) return not_implemented();
-    return drawn_into<float>(target, state, x, name, [=](uint64_t* words, float* out, int64_t n) {
-        random::draw_coins<float>(words, float(chance), out, n);
-    });
+    if (!target.good || !state.usable || !(chance >= 0 && chance <= 1)) return not_implemented();
+    const auto toss = [=](uint64_t* state_words, float* out, int64_t n) {
+        random::draw_coins<float>(state_words, float(chance), out, n);
+    };
+    const auto by_floats = [&](auto* of) {
+        using T = std::remove_pointer_t<decltype(of)>;
+        std::vector<float> coins(size_t(PyArray_SIZE(target.held.a)), 0.0f);
+        return drawn_into<T>(target, state, x, name, [&](uint64_t* state_words, T* out, int64_t n) {
+            toss(state_words, coins.data(), n);
+            for (int64_t i = 0; i < n; ++i) out[i] = T(coins[size_t(i)]);
+        });
+    };
+    if (target.type() == NPY_FLOAT) return drawn_into<float>(target, state, x, name, toss);
+    if (target.type() == NPY_DOUBLE) return by_floats(static_cast<double*>(nullptr));
+    if (target.type() == NPY_INT64) return by_floats(static_cast<int64_t*>(nullptr));
+    return target.narrow() ? drawn_narrow(target, state, x, name, toss) : not_implemented();
 }
 
 // Integers uniform in [low, low + range), by one word of the state.
