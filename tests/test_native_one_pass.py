@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 import framework as fw
 from framework import _native
-from framework.ops.losses.elements import _reals_within
 from framework.ops.image import fractional, places
 from framework.ops.index.embedding_bag import bag_rows
 from framework.ops.linalg.distances import pdist_grad, pdist_op
 from framework.ops.losses import ctc
 from framework.ops.losses.classes import nll_grad, nll_op
+from framework.ops.losses.elements import _reals_within
 from framework.ops.normalization.moments import group_norm_op, norm_statistics
 from framework.ops.shape import view
 
