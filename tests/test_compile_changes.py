@@ -245,3 +245,28 @@ def test_layers_that_share_what_they_take_or_their_gradients(run):
         assert given[0] == given[1]
         grads = [p.grad._array for p in layer.parameters() if p.grad is not None]
         assert len({id(g) for g in grads}) == len(grads)
+
+
+@pytest.mark.parametrize("relu", [True, False])
+@pytest.mark.parametrize("both", [True, False])
+def test_convolutions_that_are_pooled_are_those_of_plain_calls(relu, both):
+    """With and without relu between, where pooling alone takes the images, or something else does, too."""
+    layers = [fw.nn.Conv2d(1, 3, 3, padding=1), *[fw.nn.ReLU()] * relu]
+    body, images = fw.nn.Sequential(*layers), fw.randn(2, 1, 6, 6)
+
+    def step(x):
+        body.zero_grad()
+        if both:
+            y = body(x)
+            loss = (F.max_pool2d(y, 2) - 0.5).square().sum() + (y * y).mean()
+            del y  # what is alive is handed out
+        else:
+            loss = (F.max_pool2d(body(x), 2) - 0.5).square().sum()
+        loss.backward()
+        return loss
+    compiled = fw.compile(step)
+    found = []
+    for run in step, compiled, compiled, compiled, compiled, compiled, compiled:
+        loss = run(images)
+        found.append((loss.item(), [p.grad.tolist() for p in body.parameters()]))
+    assert all(one == found[0] for one in found)
