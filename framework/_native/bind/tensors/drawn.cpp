@@ -59,8 +59,7 @@ template <class F> nb::object drawn_narrow(Target& target, State& state, nb::han
     });
 }
 
-template <class F> nb::object of_floats(Array words, nb::handle x, nb::handle name, F&& draw) {
-    Target target(x);
+template <class F> nb::object of_floats(Target& target, Array words, nb::handle x, nb::handle name, F&& draw) {
     State state(words);
     if (!target.good || !state.usable) return not_implemented();
     if (target.type() == NPY_FLOAT) return drawn_into<float>(target, state, x, name, draw);
@@ -73,7 +72,8 @@ constexpr double BEYOND = 1e30;  // beyond, results may be inf
 // Uniform in [low, high).
 nb::object into_uniform(Array words, nb::handle x, double low, double high, nb::handle name) {
     if (!(-BEYOND < low && low <= high && high < BEYOND)) return not_implemented();
-    if (Target target(x); target.good && target.narrow()) {  // by integers of 11 bits: a float32 might be rounded to 1
+    Target target(x);
+    if (target.good && target.narrow()) {  // by integers of 11 bits: a float32 might be rounded to 1
         State state(words);
         if (!state.usable || (target.half() && high - low > 65504)) return not_implemented();
         const bool half = target.half();
@@ -85,7 +85,7 @@ nb::object into_uniform(Array words, nb::handle x, double low, double high, nb::
                 out[i] = std::min(rounded(float(whole[size_t(i)]) * 0x1p-11f, half) * float(high - low) + float(low), last);
         });
     }
-    return of_floats(words, x, name, [=](uint64_t* state, auto* out, int64_t n) {
+    return of_floats(target, words, x, name, [=](uint64_t* state, auto* out, int64_t n) {
         using T = std::remove_pointer_t<decltype(out)>;
         random::draw_between<T>(state, out, n, low, high);
     });
@@ -93,14 +93,15 @@ nb::object into_uniform(Array words, nb::handle x, double low, double high, nb::
 
 nb::object into_normal(Array words, nb::handle x, double mean, double deviation, nb::handle name) {
     if (!(std::fabs(mean) < BEYOND && deviation >= 0 && deviation < BEYOND)) return not_implemented();
-    if (Target target(x); target.good && target.narrow()) {
+    Target target(x);
+    if (target.good && target.narrow()) {
         State state(words);
         if (!state.usable) return not_implemented();
         return drawn_narrow(target, state, x, name, [=](uint64_t* state_words, float* out, int64_t n) {
             random::draw_spread<float>(state_words, out, n, mean, deviation);
         });
     }
-    return of_floats(words, x, name, [=](uint64_t* state, auto* out, int64_t n) {
+    return of_floats(target, words, x, name, [=](uint64_t* state, auto* out, int64_t n) {
         using T = std::remove_pointer_t<decltype(out)>;
         random::draw_spread<T>(state, out, n, mean, deviation);
     });
