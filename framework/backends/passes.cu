@@ -1,5 +1,5 @@
-// Passes over floating elements: another dtype, copies, one number everywhere, sums of two; 16 bytes of the wider one at a time. T: what is read. float64 does not become
-// 16 bits here, which would round twice.
+// Passes over floating elements: another dtype, copies, one number everywhere, sums of two; 16 bytes of the
+// wider one at a time. T: what is read. float64 does not become 16 bits here, which would round twice.
 
 template <class To, class From> struct Cast {
   static __device__ __forceinline__ To of(From x) { return Of<To>::down(typename Of<To>::Wide(up(x))); }
