@@ -21,8 +21,8 @@ MORE = {
     "qr": (3, 16), "linalg.cond": (8, 19),
     "linalg.eig": (11, 48), "linalg.eigvals": (6, 15), "linalg.lstsq": (27, 26),
     "linalg.lu": (16, 36), "linalg.lu_factor": (3, 29), "linalg.lu_factor_ex": (10, 32),
-    "linalg.lu_solve": (32, 35), "linalg.pinv": (15, 15), "linalg.qr": (2, 17), "linalg.svd": (7, 31),
-    "lu": (98, 48), "lu_solve": (32, 33), "lu_unpack": (25, 7),
+    "linalg.lu_solve": (26, 35), "linalg.pinv": (15, 15), "linalg.qr": (2, 17), "linalg.svd": (7, 31),
+    "lu": (98, 48), "lu_solve": (26, 33), "lu_unpack": (25, 7),
     "pca_lowrank": (18, 63), "pinverse": (13, 15), "svd_lowrank": (17, 60),
     # a step for each column, or for each position
     "geqrf": (25, 0), "linalg.householder_product": (31, 44), "orgqr": (31, 0), "ormqr": (20, 31),
