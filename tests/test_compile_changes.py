@@ -15,6 +15,15 @@ def _every_call_counts(monkeypatch):
     monkeypatch.setattr(plans_module, "Trial", lambda: None)
 
 
+def _same(step, compiled, seed, look):
+    """What ``look`` finds of the plain and the compiled function is the same; both draw the same numbers."""
+    found = []
+    for run in step, compiled:
+        fw.manual_seed(seed)
+        found.append(look(run))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("groups", [lambda p, q: [{"params": [p]}, {"params": [p], "lr": 0.1}],
                                     lambda p, q: [{"params": [p]}, {"params": [q, p], "lr": 0.1}],
                                     lambda p, q: [{"params": [p, q, p]}]])
@@ -66,17 +75,16 @@ def test_a_block_changes_nothing_of_what_was_put_off_before_it(block):
             return (z * y).sum()
         with block():
             return (z @ y).sum().float() + y.sum()
+
+    def look(run):
+        w, x = fw.randn(4, requires_grad=True), fw.randn(4)
+        out = run(w, x, n)
+        if out.requires_grad:
+            out.backward()
+        return out.dtype, out.item(), out.requires_grad, w.grad is not None and w.grad.tolist()
     compiled = fw.compile(step)
     for n in range(6):
-        found = []
-        for run in step, compiled:
-            fw.manual_seed(n)
-            w, x = fw.randn(4, requires_grad=True), fw.randn(4)
-            out = run(w, x, n)
-            if out.requires_grad:
-                out.backward()
-            found.append((out.dtype, out.item(), out.requires_grad, w.grad is not None and w.grad.tolist()))
-        assert found[0] == found[1]
+        _same(step, compiled, n, look)
 
 
 @pytest.mark.parametrize("change", [
@@ -92,14 +100,13 @@ def test_a_tensor_may_change_its_form_after_calls_on_it_were_put_off(change, dra
         if n in (3, 5):
             change(x)
         return z.sum(), x * 3, fw.rand(2) if drawn else y
+
+    def look(run):
+        x = fw.randn(3, 3)
+        return [(t.shape, t.stride(), t._version, t.tolist()) for t in (*run(x, n), x)]
     compiled = fw.compile(step)
     for n in range(7):
-        found = []
-        for run in step, compiled:
-            fw.manual_seed(n)
-            x = fw.randn(3, 3)
-            found.append([(t.shape, t.stride(), t._version, t.tolist()) for t in (*run(x, n), x)])
-        assert found[0] == found[1]
+        _same(step, compiled, n, look)
 
 
 def test_nodes_that_kept_nothing_to_free_go_backward_again():
@@ -109,18 +116,17 @@ def test_nodes_that_kept_nothing_to_free_go_backward_again():
         r = s % 3
         (s.square() + r.square() + x.sum()).backward()
         return r
+
+    def look(run):
+        w, x = fw.randn(4, requires_grad=True), fw.randn(4)
+        r = run(w, x)
+        first = w.grad.tolist()
+        for _ in range(2):
+            r.backward()
+        return first, w.grad.tolist()
     compiled = fw.compile(step)
     for n in range(8):
-        found = []
-        for run in step, compiled:
-            fw.manual_seed(n)
-            w, x = fw.randn(4, requires_grad=True), fw.randn(4)
-            r = run(w, x)
-            first = w.grad.tolist()
-            for _ in range(2):
-                r.backward()
-            found.append((first, w.grad.tolist()))
-        assert found[0] == found[1]
+        _same(step, compiled, n, look)
 
 
 def test_steps_of_one_group_that_are_at_different_numbers():
