@@ -58,12 +58,12 @@ def test_sets_that_are_asked_for_must_build(tmp_path, monkeypatch):
 @pytest.mark.parametrize("note, warns", [("CMake Error: CMAKE_CXX_COMPILER not set", False),
                                          ("gemm.cpp:7: error: x", True), (None, False)])
 def test_the_reason_is_told(note, warns, monkeypatch, tmp_path):
-    class Installed:
-        @staticmethod
-        def read_text(name):
-            return note if name == "native_build.txt" else None
-
-    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Installed)
+    installed = tmp_path / "framework-0.1.0.dist-info"
+    installed.mkdir()
+    if note is not None:
+        (installed / "native_build.txt").write_text(note)
+    (tmp_path / "other-1.dist-info").mkdir()
+    monkeypatch.setattr("sys.path", ["/no/such/folder", str(tmp_path)])
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     if warns:
         with pytest.warns(RuntimeWarning, match="gemm.cpp:7: error"):

@@ -11,6 +11,7 @@ FRAMEWORK_AMX: "off": the matrix unit of x86, where there is one, is left alone.
 
 import importlib
 import os
+import sys
 import warnings
 from types import ModuleType
 from typing import Any
@@ -60,21 +61,36 @@ def _load() -> tuple[Any, str]:
 
 
 def _why_not_built() -> str:
-    from importlib import metadata, util  # 25 modules that nobody else wants
+    from importlib import util
 
     others = [name for name in _FLAGS if util.find_spec(f"{__name__}.{name}")]
     if others:
         return _said(f"built for {' and '.join(others)} only, which this processor lacks; install the "
                      f"package again here, or with FRAMEWORK_SETS=all")
-    try:
-        note = metadata.distribution("framework").read_text("native_build.txt")
-    except metadata.PackageNotFoundError:
-        note = None
+    note = _build_note()
     if note is None:
         return "not built"
     if "CMAKE_CXX_COMPILER" in note:
         return f"not built: {_NO_COMPILER}"
     return _said(f"not built: {note}")
+
+
+def _build_note() -> str | None:
+    """What the compiler said last, which stands beside the package's metadata. Python's own reader of them
+    would bring 25 modules, a quarter of the import, where there is no extension."""
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:  # no folder
+            continue
+        for name in names:
+            if name.startswith("framework-") and name.endswith(".dist-info"):
+                try:
+                    with open(os.path.join(folder, name, "native_build.txt"), encoding="utf-8") as file:
+                        return file.read()
+                except FileNotFoundError:
+                    return None
+    return None
 
 
 def _said(why: str) -> str:

@@ -37,9 +37,10 @@ def _check(x: Any, p: float, op: str, training: bool) -> None:
 
 
 def _dropout_kernel(xp: Any, x: Any, *, p: float, key: int) -> Any:
-    mask = coins(key, x.size, p).reshape(x.shape).astype(x.dtype)
+    kind = np.dtype(np.float32) if x.dtype.itemsize == 2 else x.dtype  # rounded once, at the end
+    mask = coins(key, x.size, p).reshape(x.shape).astype(kind)
     mask *= cuda.factor(p)
-    return x * xp.asarray(mask)
+    return (x * xp.asarray(mask)).astype(x.dtype, copy=False)
 
 
 dropout_op = Op("dropout", "x", onnx="dropped(x, p)", kernel=_dropout_kernel, native="dropout", jvp="linear",

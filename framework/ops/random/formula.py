@@ -7,6 +7,7 @@ import numpy as np
 from ...backends import cuda, device_code, move, on_device
 from ...backends.native import converted
 from ...device import Device
+from ...quiet import quietly
 from ..language.cuda import DeviceKernel
 from ..language.expression import array_function
 from ..language.program import native_kernel
@@ -39,4 +40,4 @@ def placed(array: Any, dtype: np.dtype, device: Device) -> Any:
         with on_device(array):
             return array.astype(dtype, copy=False)
     array = np.asarray(array)
-    return move(array if array.dtype == dtype else converted(array, dtype), device)
+    return move(array if array.dtype == dtype else quietly(converted, array, dtype), device)
