@@ -7,6 +7,10 @@ import pkgutil
 import numpy as np
 import pytest
 from table import BROKEN, ROWS
+from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
+from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
+from test_device_products import lt  # noqa: F401 - what stands for cuBLASLt
+from test_device_recurrent import rnn  # noqa: F401 - what stands for cuDNN
 from watch import leaf
 
 import framework as fw
@@ -120,6 +124,33 @@ def small_numbers():
     quantize(nn.Conv1d(3, 4, 2), {nn.Conv1d})(fw.ones(2, 3, 4))
 
 
+def linear_layers():
+    """With an activation behind them, or between two."""
+    nn, x = fw.nn, fw.ones(2, 8, device="cuda")
+    layers = nn.Sequential(nn.Linear(8, 8), nn.GELU("tanh")).to("cuda")
+    layers(x)
+    with fw.no_grad():
+        layers(x)
+    nn.TransformerEncoderLayer(8, 2, 16, 0.0).to("cuda")(x[None])
+
+
+def recurrent_layers():
+    """Several at once, there and back."""
+    x = fw.ones(5, 2, 3, device="cuda", requires_grad=True)
+    fw.autograd.grad(fw.nn.LSTM(3, 4, 2).to("cuda")(x)[0].sum(), x, create_graph=True)
+
+
+def norms():
+    """Of order 2, whose slope is one launch."""
+    x = fw.ones(3, device="cuda", requires_grad=True)
+    fw.linalg.vector_norm(x).backward()
+
+
+ON_GPUS = {  # what only they have, and what runs it
+    **dict.fromkeys(("linear_gelu", "linear_gelu_kept", "feed_forward"), linear_layers),
+    **dict.fromkeys(("recurrent_stack", "recurrent_stack_grad"), recurrent_layers),
+    "vector_norm_slope of 2": norms,
+}
 ELSEWHERE = {  # what no public function's row can reach, and what does
     "spmm": sparse_products, "sddmm": sparse_products, "sparse_embedding": sparse_rows,
     "nextafter_bfloat16": rounded, "von_mises": turned,
@@ -135,7 +166,10 @@ def test_every_record_is_reached(watch, request):
     ran = sum("test_samples.py" in item.nodeid for item in request.session.items)
     if ran < 4 * len(ROWS) or "PYTEST_XDIST_WORKER" in os.environ:
         pytest.skip("needs a run of the whole table in one process")
-    missing = sorted(op.name for op in OPS if op not in watch.seen and op.name not in ELSEWHERE)
+    if _native.module is None:
+        pytest.skip("some records are of native kernels only, whose place others take without them")
+    missing = sorted(op.name for op in OPS if op not in watch.seen
+                     and op.name not in ELSEWHERE.keys() | ON_GPUS.keys())
     assert not missing, f"{len(missing)} records were reached by no sample: {', '.join(missing)}"
 
 
@@ -144,15 +178,31 @@ def test_records_that_no_sample_reaches(program):
     """The programs named above do run the records that they are named for."""
     if program is joined and _native.module is None:
         pytest.skip("layers are joined by the native kernels only")
-    seen = set()
+    assert {name for name, wanted in ELSEWHERE.items() if wanted is program} <= ran(program)
+
+
+def ran(program):
+    """The names of the records that gave a result."""
+    names = set()
 
     def look(event, proceed):
-        seen.add(event.name)
-        return proceed(*event.inputs, **event.settings)
-
+        result = proceed(*event.inputs, **event.settings)
+        names.add(event.name)
+        return result
     with intercept(look, shortcuts=True):
         program()
-    assert {name for name, wanted in ELSEWHERE.items() if wanted is program} <= seen
+    return names
+
+
+@pytest.mark.parametrize("program", sorted(set(ON_GPUS.values()), key=lambda p: p.__name__))
+def test_records_that_only_gpus_have(program, raw, cupy, lt, rnn, monkeypatch):  # noqa: F811
+    called, kernel_for = set(), Elementwise.kernel_for
+
+    def look(op, arrays):  # rules call records on arrays, which no interceptor sees
+        called.add(op.name)
+        return kernel_for(op, arrays)
+    monkeypatch.setattr(Elementwise, "kernel_for", look)
+    assert {name for name, wanted in ON_GPUS.items() if wanted is program} <= ran(program) | called
 
 
 def test_every_differentiable_record_infers():
