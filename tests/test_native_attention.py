@@ -175,6 +175,19 @@ def test_extreme_numbers(place, value, dtype, causal):
         check((*arrays[:3], None, arrays[3]), causal=causal)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("queries, keys, width, heads", [
+    (70, 250, 64, 8), (230, 230, 17, 32),  # rows that drive each other out of the cache
+    (40, 4200, 128, 4),                    # too many to be kept
+    (520, 130, 64, 17)])                   # a page apart
+def test_rows_far_apart(queries, keys, width, heads, causal):
+    def rows(length: int, seed: int) -> np.ndarray:
+        own = np.random.default_rng(seed).standard_normal((length, heads, -(-width // 16) * 16), np.float32)
+        return np.moveaxis(own, 1, 0)[:2, :, :width]
+    q, k, v, g = rows(queries, 0), rows(keys, 1), rows(keys, 2), rows(queries, 3)
+    check((q, k, v, None, g), causal=causal)
+
+
 def test_rows_that_may_attend_to_nothing_are_zeros():
     q, k, v = operands()
     open = np.random.default_rng(4).random((70, 130)) > 0.5

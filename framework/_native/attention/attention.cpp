@@ -12,8 +12,8 @@ template <class T> class ScoreBlock {
   public:
     ScoreBlock(const Problem<T>& a, const Coins& coins)
         : a(a), wide(padded<T>(a.out_width)), room(size(a)), turned(room.take(a.width * QUERIES)),
-          q(room.take(padded<T>(a.width) * FEW)), keys(room.take(KEYS * padded<T>(a.width))), values(room.take(KEYS * wide)),
-          sums(room.take(QUERIES * wide)), weights(a, coins, room) {}
+          q(room.take(padded<T>(a.width) * FEW)), k(a.k, a.keys, a.width, a.queries, room),
+          v(a.v, a.keys, a.out_width, a.queries, room), sums(room.take(QUERIES * wide)), weights(a, coins, room) {}
 
     void run(int64_t head, int64_t first, bool skips, Matrix<T> out, T* lse) {
         const int64_t count = std::min(QUERIES, a.queries - first), end = a.last_key(first + count, skips);
@@ -24,14 +24,14 @@ template <class T> class ScoreBlock {
             scale_by(a.scale, q, count * padded<T>(a.width));
         }
         weights.begin(count);
-        const Matrix<const T> k = a.k.at(head), v = a.v.at(head);
+        k.begin(head), v.begin(head);
         for (int64_t key = 0; key < end; key += KEYS) {
             Place<T> at{head, first, count, key, std::min(KEYS, end - key)};
-            Matrix<const T> left = k.from(key), right = v.from(key);
-            if (count > FEW) left = as_left(left, at.keys, a.width, keys);
+            const Matrix<const T> left = count > FEW ? k.left(key, at.keys) : k.in_place(key);
             find_scores(left, at.keys, a.width, q, turned, count, weights.scores);
             if (weights.find(at)) rescale(at.queries, weights.change);
-            if (count > FEW || !readable(right, a.out_width)) right = as_right(right, at.keys, a.out_width, values);
+            const bool there = count <= FEW && readable(v.in_place(key), a.out_width);
+            const Matrix<const T> right = there ? v.in_place(key) : v.right(key, at.keys);
             product<T>(count, a.out_width, at.keys, {weights.scores, 1, QUERIES}, right.p, right.row, sums, wide, key > 0);
         }
         finish(count, out.from(first), lse + first);
@@ -41,12 +41,15 @@ template <class T> class ScoreBlock {
     const Problem<T>& a;
     const int64_t wide;
     Room<T> room;
-    T *turned, *q, *keys, *values, *sums;
+    T *turned, *q;
+    RowsOfHead<T> k, v;
+    T* sums;
     BlockOfWeights<T, T> weights;
 
     static int64_t size(const Problem<T>& a) {
-        const int64_t wide = padded<T>(a.out_width);
-        return a.width * QUERIES + padded<T>(a.width) * (FEW + KEYS) + BlockOfWeights<T, T>::NUMBERS + (KEYS + QUERIES) * wide;
+        return a.width * QUERIES + padded<T>(a.width) * FEW + RowsOfHead<T>::numbers(a.keys, a.width, a.queries) +
+               RowsOfHead<T>::numbers(a.keys, a.out_width, a.queries) + QUERIES * padded<T>(a.out_width) +
+               BlockOfWeights<T, T>::NUMBERS;
     }
 
     void rescale(int64_t count, const T* change) {

@@ -213,21 +213,68 @@ template <class T> void pack_rows(T* to, Matrix<const T> m, int64_t rows, int64_
     pack_panel(to, int(padded<T>(cols)), m.p, int(cols), m.col, m.row, rows);
 }
 
-// Rows as a left operand and as a right one: where they lie, or packed into `room`.
-template <class T> Matrix<const T> as_left(Matrix<const T> m, int64_t rows, int64_t cols, T* room) {
-    if (!collides<T>(m.row)) return m;
-    pack_rows(room, m, rows, cols);
-    return {room, padded<T>(cols), 1};
-}
-
 // Whether a product can read it as its right operand, in whole vectors.
 template <class T> bool readable(Matrix<const T> m, int64_t cols) { return m.col == 1 && fills<T>(cols); }
 
+// Rows as a right operand: where they lie, or packed into `room`.
 template <class T> Matrix<const T> as_right(Matrix<const T> m, int64_t rows, int64_t cols, T* room) {
-    if (readable(m, cols)) return as_left(m, rows, cols, room);
+    if (readable(m, cols) && !collides<T>(m.row)) return m;
     pack_rows(room, m, rows, cols);
     return {room, padded<T>(cols), 1};
 }
+
+// The keys or the values of one head after the other, as a left operand and as a right one: where they lie, or packed. What one
+// block of queries had packed the next ones find, unless that is too much for a thread.
+template <class T> class RowsOfHead {
+  public:
+    RowsOfHead(const Operand<const T>& of, int64_t rows, int64_t cols, int64_t queries, Room<T>& room)
+        : of(of), rows(rows), cols(cols), kept(keeps(rows, cols, queries)), often(kept && queries >= OFTEN),
+          packed(room.take(numbers(rows, cols, queries))) {}
+
+    static int64_t numbers(int64_t rows, int64_t cols, int64_t queries) {  // of the room that one takes
+        return (keeps(rows, cols, queries) ? rows : KEYS) * padded<T>(cols);
+    }
+
+    void begin(int64_t next) {
+        if (next != head) all = of.at(next), head = next, first = last = 0;
+    }
+
+    Matrix<const T> in_place(int64_t from) const { return all.from(from); }
+
+    Matrix<const T> left(int64_t from, int64_t count) {
+        const bool apart = collides<T>(all.row) || (often && all.row * int64_t(sizeof(T)) >= PAGE);
+        return apart ? pack(from, count) : all.from(from);
+    }
+
+    Matrix<const T> right(int64_t from, int64_t count) {
+        return readable(all, cols) ? left(from, count) : pack(from, count);
+    }
+
+  private:
+    static constexpr int64_t MOST_KEPT = 2 << 20, PAGE = 4096;  // bytes
+    static constexpr int64_t OFTEN = 16 * QUERIES;  // so many pay for packing rows that are only on a page each
+
+    const Operand<const T>& of;
+    const int64_t rows, cols;
+    const bool kept, often;
+    T* const packed;
+    Matrix<const T> all{};
+    int64_t head = -1, first = 0, last = 0;  // those of the head that are packed
+
+    static bool keeps(int64_t rows, int64_t cols, int64_t queries) {
+        return queries > QUERIES && rows <= MOST_KEPT / int64_t(sizeof(T)) / padded<T>(cols);
+    }
+
+    Matrix<const T> pack(int64_t from, int64_t count) {
+        const int64_t wide = padded<T>(cols);
+        if (from < first || from + count > last) {
+            if (!kept || from != last) first = from;
+            last = kept ? std::min(from + KEYS, rows) : from + count;
+            pack_rows(packed + (from - first) * wide, all.from(from), last - from, cols);
+        }
+        return {packed + (from - first) * wide, wide, 1};
+    }
+};
 
 // c (+)= a b; b is read in whole vectors
 template <class T>

@@ -51,8 +51,8 @@ template <class T> class GradBlock {
           qt(room.take(a.width * QUERIES)), gt(room.take(a.out_width * QUERIES)), q(room.take(QUERIES * wide)),
           room_of_g(room.take(QUERIES * out_wide)), weights(room.take(BLOCK_SIZE)), ds(room.take(BLOCK_SIZE)),
           added(room.take(BLOCK_SIZE)), drop(room.take(BLOCK_SIZE)), rows(room.take(BLOCK_SIZE)),
-          keys(room.take(KEYS * wide)), values(room.take(KEYS * out_wide)), dq(room.take(QUERIES * wide)),
-          out(room.take(a.out_width * QUERIES)) {}
+          k(a.k, a.keys, a.width, a.queries, room), v(a.v, a.keys, a.out_width, a.queries, room),
+          dq(room.take(QUERIES * wide)), out(room.take(a.out_width * QUERIES)) {}
 
     // The queries from `first` on with the keys [begin, end); their dq, if it is wanted, goes to `to_q`.
     void run(int64_t head, int64_t first, int64_t begin, int64_t end, Matrix<T> to_q, bool add) {
@@ -60,18 +60,17 @@ template <class T> class GradBlock {
         if (begin >= end) return add ? void() : clear(to_q.from(first), count, a.width);
         width = padded<T>(count);
         take_queries(head, first, count);
-        const Matrix<const T> k = a.k.at(head), v = a.v.at(head);
+        k.begin(head), v.begin(head);
         for (int64_t key = begin; key < end; key += KEYS) {
             Place<T> at{head, first, count, key, std::min(KEYS, end - key)};
-            const Matrix<const T> left = as_left(k.from(key), at.keys, a.width, keys);
-            find_scores(left, at.keys, a.width, q, qt, count, weights);
-            product<T>(at.keys, width, a.out_width, as_left(v.from(key), at.keys, a.out_width, values), gt, QUERIES,
+            find_scores(k.left(key, at.keys), at.keys, a.width, q, qt, count, weights);
+            product<T>(at.keys, width, a.out_width, v.left(key, at.keys), gt, QUERIES,
                        ds, QUERIES, false);
             take_mask(a, at, added, rows);
             if (a.p > 0) take_coins(a, coins, at, drop, rows);
             const bool open = a.masking == Masking::causal && key + at.keys <= first + 1;
             choosing_masking(open ? Masking::none : a.masking, [&](auto m) { differentiate<m.value>(at); });
-            spread(at, left, to_q.p != nullptr, key > begin);
+            spread(at, to_q.p != nullptr, key > begin);
         }
         if (to_q.p) give_queries(to_q.from(first), count, add);
     }
@@ -82,13 +81,17 @@ template <class T> class GradBlock {
     const int64_t wide, out_wide;
     int64_t width = 0;
     Room<T> room;
-    T *qt, *gt, *q, *room_of_g, *weights, *ds, *added, *drop, *rows, *keys, *values, *dq, *out;
+    T *qt, *gt, *q, *room_of_g, *weights, *ds, *added, *drop, *rows;
+    RowsOfHead<T> k, v;
+    T *dq, *out;
     Matrix<const T> g;
     T lse[QUERIES], d[QUERIES];
 
     static int64_t size(const Backward<T>& a) {
         const int64_t wide = padded<T>(a.width), out_wide = padded<T>(a.out_width);
-        return (a.width + 2 * a.out_width + 2 * wide + out_wide) * QUERIES + 5 * BLOCK_SIZE + KEYS * (wide + out_wide);
+        return (a.width + 2 * a.out_width + 2 * wide + out_wide) * QUERIES + 5 * BLOCK_SIZE +
+               RowsOfHead<T>::numbers(a.keys, a.width, a.queries) +
+               RowsOfHead<T>::numbers(a.keys, a.out_width, a.queries);
     }
 
     // Rows of q (times the scale) and g, as they lie and turned, and D, for all queries side by side.
@@ -132,7 +135,7 @@ template <class T> class GradBlock {
     }
 
     // What the block adds to dk, dv, the mask's gradient and (in `dq`) to dq.
-    void spread(const Place<T>& at, Matrix<const T> k, bool to_q, bool add) {
+    void spread(const Place<T>& at, bool to_q, bool add) {
         auto add_rows = [&](const Operand<T>& to, const T* block, const T* right, int64_t row, int64_t cols) {
             if (!to.wanted()) return;
             Matrix<T> c = to.at(at.head).from(at.key);
@@ -141,7 +144,7 @@ template <class T> class GradBlock {
         add_rows(a.to.v, weights, g.p, g.row, a.out_width);
         add_rows(a.to.k, ds, q, wide, a.width);
         if (to_q) {
-            Matrix<const T> right = k.p == keys ? k : as_right(k, at.keys, a.width, keys);
+            const Matrix<const T> right = k.right(at.key, at.keys);
             product<T>(at.queries, a.width, at.keys, {ds, 1, QUERIES}, right.p, right.row, dq, wide, add);
         }
         if (!a.to.mask.wanted()) return;
