@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/pool.h"
+#include "base/vecmath.h"
 
 namespace fw::sampling {
 namespace {
@@ -64,41 +65,72 @@ template <class T> void neighbours(const Shape& s, int64_t size, T given, Neighb
     place(line, 1, low + 1, size, part, slope * half);
 }
 
+// The same of a vector of coordinates.
+template <class T> FW_INLINE Vec<T> fold(const Shape& s, int64_t size, Vec<T> x, Vec<T>& slope) {
+    const Vec<T> none{}, one = splat(T(1)), top = splat(T(size - 1));
+    slope = one;
+    if (s.padding == Padding::zeros) return x;
+    if (s.padding == Padding::reflection) {
+        const Vec<T> low = splat(s.align ? T(0) : T(-0.5)), span = splat(s.align ? T(size - 1) : T(size));
+        if (s.align && size == 1) return slope = none, none;
+        const Vec<T> away = abs<T>(x - low), turns = math::floor<Vec<T>>(away / span), inside = away - turns * span;
+        const Mask<T> odd = turns - math::floor<Vec<T>>(turns * T(0.5)) * T(2) == one;
+        slope = select<T>(odd, -one, one) * select<T>(x < low, -one, one);
+        x = select<T>(odd, span - inside, inside) + low;
+    }
+    slope = select<T>((x <= none) | (x >= top), none, slope);
+    return select<T>(x < none, none, select<T>(x > top, top, x));  // nan stays
+}
+
 // The neighbours of up to BLOCK places: where in a plane (-1: nowhere), what they count for, and by dimension how that
 // changes with the place.
 template <class T> struct GridTaps {
-    int64_t at[MOST_TAPS][BLOCK];
+    Int<T> at[MOST_TAPS][BLOCK];
     T weight[MOST_TAPS][BLOCK], slope[MOST_DIMS][MOST_TAPS][BLOCK];
     bool whole;  // none is missing
 
-    // The usual case, four neighbours in a plane, written out.
+    // A whole number from -2 to its size; nan is -2.
+    static FW_INLINE Mask<T> counted(Vec<T> x, int64_t size) {
+        const Vec<T> low = splat(T(-2)), high = splat(T(size));
+        return __builtin_convertvector(select<T>(x >= low, select<T>(x <= high, x, high), low), Mask<T>);
+    }
+
+    // The usual case, four neighbours in a plane, by vectors.
     void find_four(const Shape& s, const T* places, int64_t n, bool slopes) {
-        const T h = T(s.size[0]), w = T(s.size[1]), high = (s.align ? h - 1 : h) / 2, wide = (s.align ? w - 1 : w) / 2;
-        bool every = true;
-        for (int64_t i = 0; i < n; ++i) {
-            const T gx = places[2 * i] + 1, gy = places[2 * i + 1] + 1;
-            T sx, sy;
-            const T x = fold(s, s.size[1], s.align ? gx * wide : (gx * w - 1) * T(0.5), sx);
-            const T y = fold(s, s.size[0], s.align ? gy * high : (gy * h - 1) * T(0.5), sy);
-            const T x0 = std::floor(x), y0 = std::floor(y), right = x - x0, down = y - y0, left = 1 - right, up = 1 - down;
-            const int64_t c = x0 >= -2 ? int64_t(x0 <= w ? x0 : w) : -2;  // nan goes outside
-            const int64_t r = y0 >= -2 ? int64_t(y0 <= h ? y0 : h) : -2;
-            const bool l = c >= 0 && c < s.size[1], t = r >= 0 && r < s.size[0];
-            const bool m = c >= -1 && c + 1 < s.size[1], b = r >= -1 && r + 1 < s.size[0];
-            const int64_t to = r * s.size[1] + c;
-            at[0][i] = t && l ? to : -1;
-            at[1][i] = t && m ? to + 1 : -1;
-            at[2][i] = b && l ? to + s.size[1] : -1;
-            at[3][i] = b && m ? to + s.size[1] + 1 : -1;
-            every &= t && l && b && m;
-            const T weights[4] = {up * left, up * right, down * left, down * right};
-            for (int k = 0; k < 4; ++k) weight[k][i] = at[k][i] < 0 ? T(0) : weights[k];
+        using I = Int<T>;
+        const int64_t height = s.size[0], width = s.size[1];
+        const T h = T(height), w = T(width), high = (s.align ? h - 1 : h) / 2, wide = (s.align ? w - 1 : w) / 2;
+        T across[BLOCK], along[BLOCK];
+        for (int64_t i = 0; i < BLOCK; ++i) {  // those that are not there are the last one
+            const T* place = places + 2 * std::min(i, n - 1);
+            across[i] = place[0] + 1, along[i] = place[1] + 1;
+        }
+        const Mask<T> rows = splat<I>(I(height)), cols = splat<I>(I(width)), one = splat<I>(1), no = splat<I>(-1), zero{};
+        Mask<T> every = no;
+        for (int64_t i = 0; i < n; i += lanes<T>) {
+            const Vec<T> gx = load(across + i), gy = load(along + i);
+            Vec<T> sx, sy;
+            const Vec<T> x = fold<T>(s, width, s.align ? gx * wide : (gx * w - T(1)) * T(0.5), sx);
+            const Vec<T> y = fold<T>(s, height, s.align ? gy * high : (gy * h - T(1)) * T(0.5), sy);
+            const Vec<T> x0 = math::floor<Vec<T>>(x), y0 = math::floor<Vec<T>>(y);
+            const Vec<T> right = x - x0, down = y - y0, left = T(1) - right, up = T(1) - down;
+            const Mask<T> c = counted(x0, width), r = counted(y0, height), to = r * cols + c;
+            const Mask<T> l = (c >= zero) & (c < cols), t = (r >= zero) & (r < rows);
+            const Mask<T> m = (c >= no) & (c + one < cols), b = (r >= no) & (r + one < rows);
+            const Mask<T> in[4] = {t & l, t & m, b & l, b & m}, where[4] = {to, to + one, to + cols, to + cols + one};
+            const Vec<T> weights[4] = {up * left, up * right, down * left, down * right};
+            every &= in[0] & in[3];
+            for (int k = 0; k < 4; ++k) {
+                store<I>(at[k] + i, select<I>(in[k], where[k], no));
+                store<T>(weight[k] + i, select<T>(in[k], weights[k], Vec<T>{}));
+            }
             if (!slopes) continue;
             sx *= wide, sy *= high;
-            const T by_y[4] = {-left * sy, -right * sy, left * sy, right * sy}, by_x[4] = {-up * sx, up * sx, -down * sx, down * sx};
-            for (int k = 0; k < 4; ++k) slope[0][k][i] = by_y[k], slope[1][k][i] = by_x[k];
+            const Vec<T> by_y[4] = {-left * sy, -right * sy, left * sy, right * sy};
+            const Vec<T> by_x[4] = {-up * sx, up * sx, -down * sx, down * sx};
+            for (int k = 0; k < 4; ++k) store<T>(slope[0][k] + i, by_y[k]), store<T>(slope[1][k] + i, by_x[k]);
         }
-        whole = every;
+        whole = !math::any(every == zero);
     }
 
     void find(const Shape& s, const T* places, int64_t n, bool slopes) {
@@ -120,7 +152,7 @@ template <class T> struct GridTaps {
                     w *= line[d].weight[j];
                     for (int e = 0; e < s.dims; ++e) turn[e] *= e == d ? line[d].slope[j] : line[d].weight[j];
                 }
-                at[k][i] = to;
+                at[k][i] = Int<T>(to);
                 weight[k][i] = w;
                 whole &= to >= 0;
                 if (slopes)
@@ -133,12 +165,12 @@ template <class T> struct GridTaps {
 template <class T> void read_plane(const GridTaps<T>& t, int taps, const T* x, T* y, int64_t n) {
     T sum[BLOCK];
     for (int k = 0; k < taps; ++k) {
-        const int64_t* at = t.at[k];
+        const Int<T>* at = t.at[k];
         const T* w = t.weight[k];
         if (!t.whole) {
             if (!k) std::fill(sum, sum + n, T(0));
             for (int64_t i = 0; i < n; ++i) {
-                const T v = x[std::max<int64_t>(at[i], 0)];
+                const T v = x[std::max<Int<T>>(at[i], 0)];
                 sum[i] += at[i] < 0 ? T(0) : w[i] * v;
             }
         } else if (k) {
@@ -232,6 +264,7 @@ bool Shape::read(int ndim, const int64_t* x, const int64_t* grid, const std::str
         plane *= size[k] = x[k + 2];
         count *= grid[k + 1];
     }
+    if (plane > MOST_PLANE) return false;
     if (mode_name == "bilinear") mode = Mode::linear;
     else if (mode_name == "nearest") mode = Mode::nearest;
     else if (mode_name == "bicubic" && ndim == 4) mode = Mode::cubic;

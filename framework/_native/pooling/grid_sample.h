@@ -12,6 +12,7 @@ enum class Mode { linear, nearest, cubic };
 enum class Padding { zeros, border, reflection };
 
 constexpr int MOST_DIMS = 3;
+constexpr int64_t MOST_PLANE = int64_t(1) << 29;  // so that places in it are 32 bits
 
 struct Shape {
     int64_t n = 1, channels = 1, plane = 1, count = 1, size[MOST_DIMS] = {1, 1, 1};
