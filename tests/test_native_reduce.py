@@ -347,6 +347,29 @@ def test_orders_of_all_lengths(n, kind, dtype):
                                                            nan_wins=True)))
 
 
+@pytest.mark.parametrize("rows", [1, 3, 15, 16, 17, 100])
+@pytest.mark.parametrize("n", [1, 2, 4, 16, 17, 70, 600, 2000])
+@pytest.mark.parametrize("kind", ["few", "odd", "wide"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+def test_chosen_of_rows_beside_each_other(rows, n, kind, dtype):
+    rng = np.random.default_rng(11)
+    x = {"few": lambda: rng.integers(-2, 3, (rows, n)), "odd": lambda: rng.choice(ODD, (rows, n)),
+         "wide": lambda: rng.integers(-2**30, 2**30, (rows, n))}[kind]()
+    x = np.nan_to_num(x, posinf=2**31 - 1, neginf=-2**31).astype(dtype) if dtype in (np.int32, np.int64) else x.astype(dtype)
+    for laid, dim in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+        assert_like_plain("mode", laid, dim=dim, keepdim=False)
+        values, places = module.nanmedian(laid, dim=dim, keepdim=False)
+        np.testing.assert_array_equal(values, PLAIN["nanmedian"](laid, dim=dim, keepdim=False)[0])
+        order = module.sort(laid, dim=dim, descending=False)[1]
+        np.testing.assert_array_equal(order, np.argsort(laid, axis=dim, kind="stable"))
+        for k in {0, n // 3, n - 1}:
+            values, places = module.kthvalue(laid, dim=dim, keepdim=False, k=k, nan_wins=False)
+            np.testing.assert_array_equal(values, chosen(laid, places, dim).reshape(-1))
+            np.testing.assert_array_equal(values, np.sort(laid, axis=dim).take(k, dim))
+            if n > 512 or n <= 64:  # of equal ones the one that a stable sort puts there
+                np.testing.assert_array_equal(places, order.take(k, dim))
+
+
 @pytest.mark.parametrize("lines", [1, 2, 5, 64, 65])
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 15, 16, 17])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])

@@ -30,6 +30,30 @@ template <class T> void write_ranked(const T* x, int64_t n, int64_t m, bool desc
     }
 }
 
+// The first m of each row of at most BESIDE elements, in order.
+template <class T> void write_beside(const T* x, const Rows& rows, int64_t m, bool descending, T* values, int64_t* places) {
+    using S = Int<T>;
+    const int64_t n = rows.n, apart = rows.inner;
+    rows.beside(x, m, [=](RowsBeside<S>& b, const T* from, int64_t row, int64_t step, int64_t width, int64_t at, int64_t next) {
+        for (int64_t i = 0; i < n; ++i) b.keys[i] ^= splat(S(descending ? -1 : 0));
+        b.find_ranks(n);
+        S rank[BESIDE * lanes<S>];
+        for (int64_t i = 0; i < n; ++i) store(rank + i * lanes<S>, b.rank[i]);
+        for (int64_t r = 0; r < width; ++r, from += row, at += next) {
+            T all[BESIDE];
+            int64_t numbers[BESIDE];
+            const bool straight = m == n;  // each has a place in the result
+            T* to = straight ? values + at : all;
+            int64_t *number = straight ? places + at : numbers, gap = straight ? apart : 1;
+            for (int64_t i = 0; i < n; ++i) {
+                const int64_t k = rank[i * lanes<S> + r] * gap;
+                to[k] = from[i * step], number[k] = i;
+            }
+            for (int64_t i = 0; !straight && i < m; ++i) values[at + i * apart] = all[i], places[at + i * apart] = numbers[i];
+        }
+    });
+}
+
 constexpr int64_t INSERTED = 32;  // so many of the best are kept in order while a row is read
 
 // Into e the best k of a row, in order, for a small k: a block is looked at as a whole first, by vectors.
@@ -91,6 +115,7 @@ void sort_along(const View& x, int dim, bool descending, void* values, int64_t* 
         const int64_t n = x.shape(dim);
         const Rows rows(x, dim);
         T* to = static_cast<T*>(values);
+        if (n <= BESIDE) return write_beside(x.data<const T>(), rows, n, descending, to, places);
         rows.go(x.data<const T>(), n, 8, [&](const T* row, int64_t at) {
             if (n <= SHORT) return write_ranked(row, n, n, descending, rows.inner, to + at, places + at);
             auto* e = scratch<EntryOf<T>>(1, 2 * n);
@@ -107,6 +132,7 @@ void topk(const View& x, int64_t k, int dim, bool largest, void* values, int64_t
         const bool few = k <= INSERTED, all = !few && 8 * k > n;
         const Rows rows(x, dim);
         T* to = static_cast<T*>(values);
+        if (n <= BESIDE) return write_beside(x.data<const T>(), rows, k, largest, to, places);
         rows.go(x.data<const T>(), k, all ? 8 : 2, [&](const T* row, int64_t at) {
             if (n <= SHORT) return write_ranked(row, n, k, largest, rows.inner, to + at, places + at);
             auto* e = scratch<EntryOf<T>>(1, all ? 2 * n : 2 * k + 257);

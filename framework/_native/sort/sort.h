@@ -56,6 +56,24 @@ template <class T> void make_entries(const T* x, int64_t n, bool descending, Ent
     for (int64_t i = 0; i < n; ++i) e[i] = EntryOf<T>::of(key_of(x[i]) ^ flip, i);
 }
 
+// `key_of` as signed integers, of a vector.
+template <class T> FW_INLINE Mask<T> ordered(Vec<T> v) {
+    using S = Int<T>;
+    if constexpr (std::numeric_limits<T>::is_integer) {
+        return v;
+    } else {
+        constexpr S most = std::numeric_limits<S>::max();
+        const Vec<S> b = bits<Vec<S>>(v), turned = b ^ ((b >> (8 * int(sizeof(S)) - 1)) & splat(most));
+        return v != v ? splat(most) : v == splat(T(0)) ? Vec<S>{} : turned;
+    }
+}
+
+// The keys of n elements; there is room for whole vectors.
+template <class T> void make_keys(const T* x, int64_t n, Int<T>* keys) {
+    constexpr int L = lanes<T>;
+    for (int64_t i = 0; i < n; i += L) store(keys + i, ordered<T>(n - i < L ? load_part(x + i, n - i) : load(x + i)));
+}
+
 // Short rows: the place of each element in order is the number of those before it, counted by vectors. Ranks are those of
 // a stable sort, whatever other threads do with x meanwhile.
 constexpr int64_t SHORT = 64;  // elements: up to here comparing all pairs takes less than any other way
@@ -67,8 +85,9 @@ template <class T> struct Ranks {
 
     Ranks(const T* x, int64_t n, bool descending) {
         S keys[SHORT];
+        make_keys(x, n, keys);
         const Vec<S> turn = splat(S(descending ? -1 : 0)), lane = lane_numbers<S>();
-        for (int64_t i = 0; i < n; i += L) store(keys + i, ordered(n - i < L ? load_part(x + i, n - i) : load(x + i)) ^ turn);
+        for (int64_t i = 0; i < n; i += L) store(keys + i, load(keys + i) ^ turn);
         for (int64_t first = 0; first < n; first += L) {
             const Vec<S> own = load(keys + first);
             const int64_t stop = std::min(first + L, n);
@@ -83,17 +102,54 @@ template <class T> struct Ranks {
             store(of + first, rank);
         }
     }
+};
 
-  private:
-    // `key_of` as signed integers
-    static FW_INLINE Vec<S> ordered(Vec<T> v) {
-        if constexpr (std::numeric_limits<T>::is_integer) {
-            return v;
-        } else {
-            constexpr S most = std::numeric_limits<S>::max();
-            const Vec<S> b = bits<Vec<S>>(v), turned = b ^ ((b >> (8 * int(sizeof(S)) - 1)) & splat(most));
-            return v != v ? splat(most) : v == splat(T(0)) ? Vec<S>{} : turned;
+// Rows that are shorter still are taken a vector of them at once: element i of row r is lane r of number i.
+constexpr int64_t BESIDE = 16;
+
+template <class S> struct RowsBeside {
+    Vec<S> keys[BESIDE], rank[BESIDE];
+    bool floating;  // the largest key is nan's
+
+    Vec<S> is_nan(int64_t i) const {
+        return keys[i] == splat(std::numeric_limits<S>::max()) ? splat(S(-floating)) : Vec<S>{};
+    }
+
+    static Vec<S> all(int64_t k) { return splat(S(k)); }
+    // The place of each element of its row in order, as a stable sort has it.
+    void find_ranks(int64_t n) {
+        for (int64_t i = 0; i < n; ++i) rank[i] = splat(S(n - 1 - i));
+        for (int64_t i = 1; i < n; ++i)
+            for (int64_t j = 0; j < i; ++j) {
+                const Vec<S> before = keys[j] <= keys[i];
+                rank[i] -= before, rank[j] += before;
+            }
+    }
+    // The number of the element that is number k in order; with `nan_wins` that of the first nan where there is one.
+    Vec<S> at_rank(int64_t n, Vec<S> k, bool nan_wins) {
+        find_ranks(n);
+        Vec<S> at{};
+        for (int64_t i = 1; i < n; ++i) at = rank[i] == k ? splat(S(i)) : at;
+        for (int64_t i = n - 1; nan_wins && i >= 0; --i) at = is_nan(i) ? splat(S(i)) : at;
+        return at;
+    }
+    // The middle one of the numbers that are not nan, of two the lower.
+    Vec<S> middle(int64_t n) {
+        Vec<S> numbers = splat(S(n));
+        for (int64_t i = 0; i < n; ++i) numbers += is_nan(i);
+        return at_rank(n, (numbers + (numbers != 0)) >> 1, false);
+    }
+    // The last one of the numbers that come most often, the smallest of several; each nan counts for itself.
+    Vec<S> most_often(int64_t n) {
+        Vec<S> at = splat(S(n - 1)), most{}, best{};
+        for (int64_t i = 0; i < n; ++i) {
+            Vec<S> count{};
+            for (int64_t j = 0; j < n; ++j) count -= keys[j] == keys[i];
+            count &= ~is_nan(i);
+            const Vec<S> better = (count > most) | ((count == most) & (count > 0) & (keys[i] <= best));
+            at = better ? splat(S(i)) : at, most = better ? count : most, best = better ? keys[i] : best;
         }
+        return at;
     }
 };
 
@@ -151,6 +207,34 @@ struct Rows {
                     from = tile;
                 }
                 for (int64_t k = 0; k < width; ++k) each(from + k * n, o * m * inner + j + k);
+            }
+        });
+    }
+
+    // each(RowsBeside, where element 0 of its first row is, the way to the next row and to the next element, how many rows there
+    // are, where the result of the first begins, the way to the next one's) for all rows, of n <= BESIDE elements, in parallel.
+    template <class T, class Each> void beside(const T* x, int64_t m, Each&& each) const {
+        using S = Int<T>;
+        constexpr int64_t L = lanes<S>;
+        const int64_t lines = inner == 1 ? 1 : outer, length = inner == 1 ? outer : inner, blocks = (length + L - 1) / L;
+        const int64_t row = inner == 1 ? n : 1, step = inner;
+        parallel(lines * blocks, std::max<int64_t>(1, (4 << 10) / (n * L)), [&](int64_t begin, int64_t end) {
+            for (int64_t u = begin; u < end; ++u) {
+                const int64_t line = u / blocks, first = u % blocks * L, width = std::min(L, length - first);
+                const T* from = x + line * n * inner + first * row;
+                T tile[BESIDE * L];
+                if (inner == 1) {
+                    for (int64_t i = 0; width < L && i < n; ++i) store(tile + i * L, Vec<T>{});
+                    for (int64_t r = 0; r < width; ++r)
+                        for (int64_t i = 0; i < n; ++i) tile[i * L + r] = from[r * n + i];
+                }
+                RowsBeside<S> rows;
+                rows.floating = !std::numeric_limits<T>::is_integer;
+                for (int64_t i = 0; i < n; ++i) {
+                    const T* at = from + i * inner;
+                    rows.keys[i] = ordered<T>(inner == 1 ? load(tile + i * L) : width < L ? load_part(at, width) : load(at));
+                }
+                each(rows, from, row, step, width, line * m * inner + first * (inner == 1 ? m : 1), inner == 1 ? m : 1);
             }
         });
     }
