@@ -31,19 +31,19 @@ template <class T> void write_ranked(const T* x, int64_t n, int64_t m, bool desc
 }
 
 // The first m of each row of at most BESIDE elements, in order.
-template <class T> void write_beside(const T* x, const Rows& rows, int64_t m, bool descending, T* values, int64_t* places) {
-    using S = Int<T>;
+template <class S>
+void write_beside(const S* x, bool floating, const Rows& rows, int64_t m, bool descending, S* values, int64_t* places) {
     const int64_t n = rows.n, apart = rows.inner;
-    rows.beside(x, m, [=](RowsBeside<S>& b, const T* from, int64_t row, int64_t step, int64_t width, int64_t at, int64_t next) {
+    rows.beside(x, floating, m, [=](RowsBeside<S>& b, const S* from, int64_t row, int64_t step, int64_t width, int64_t at, int64_t next) {
         for (int64_t i = 0; i < n; ++i) b.keys[i] ^= splat(S(descending ? -1 : 0));
         b.find_ranks(n);
         S rank[BESIDE * lanes<S>];
         for (int64_t i = 0; i < n; ++i) store(rank + i * lanes<S>, b.rank[i]);
         for (int64_t r = 0; r < width; ++r, from += row, at += next) {
-            T all[BESIDE];
+            S all[BESIDE];
             int64_t numbers[BESIDE];
             const bool straight = m == n;  // each has a place in the result
-            T* to = straight ? values + at : all;
+            S* to = straight ? values + at : all;
             int64_t *number = straight ? places + at : numbers, gap = straight ? apart : 1;
             for (int64_t i = 0; i < n; ++i) {
                 const int64_t k = rank[i * lanes<S> + r] * gap;
@@ -52,6 +52,17 @@ template <class T> void write_beside(const T* x, const Rows& rows, int64_t m, bo
             for (int64_t i = 0; !straight && i < m; ++i) values[at + i * apart] = all[i], places[at + i * apart] = numbers[i];
         }
     });
+}
+
+// The first m of each row, where rows are so short.
+bool in_short_rows(const View& x, int64_t m, int dim, bool descending, void* values, int64_t* places) {
+    if (x.shape(dim) > BESIDE) return false;
+    const Rows rows(x, dim);
+    by_bits(x, [&](auto zero, bool floating) {
+        using S = decltype(zero);
+        write_beside(x.data<const S>(), floating, rows, m, descending, static_cast<S*>(values), places);
+    });
+    return true;
 }
 
 constexpr int64_t INSERTED = 32;  // so many of the best are kept in order while a row is read
@@ -110,12 +121,12 @@ template <class T> void best_entries(const T* x, int64_t n, int64_t k, bool larg
 }  // namespace
 
 void sort_along(const View& x, int dim, bool descending, void* values, int64_t* places) {
+    if (in_short_rows(x, x.shape(dim), dim, descending, values, places)) return;
     by_type(x, [&](auto zero) {
         using T = decltype(zero);
         const int64_t n = x.shape(dim);
         const Rows rows(x, dim);
         T* to = static_cast<T*>(values);
-        if (n <= BESIDE) return write_beside(x.data<const T>(), rows, n, descending, to, places);
         rows.go(x.data<const T>(), n, 8, [&](const T* row, int64_t at) {
             if (n <= SHORT) return write_ranked(row, n, n, descending, rows.inner, to + at, places + at);
             auto* e = scratch<EntryOf<T>>(1, 2 * n);
@@ -126,13 +137,13 @@ void sort_along(const View& x, int dim, bool descending, void* values, int64_t* 
 }
 
 void topk(const View& x, int64_t k, int dim, bool largest, void* values, int64_t* places) {
+    if (in_short_rows(x, k, dim, largest, values, places)) return;
     by_type(x, [&](auto zero) {
         using T = decltype(zero);
         const int64_t n = x.shape(dim);
         const bool few = k <= INSERTED, all = !few && 8 * k > n;
         const Rows rows(x, dim);
         T* to = static_cast<T*>(values);
-        if (n <= BESIDE) return write_beside(x.data<const T>(), rows, k, largest, to, places);
         rows.go(x.data<const T>(), k, all ? 8 : 2, [&](const T* row, int64_t at) {
             if (n <= SHORT) return write_ranked(row, n, k, largest, rows.inner, to + at, places + at);
             auto* e = scratch<EntryOf<T>>(1, all ? 2 * n : 2 * k + 257);

@@ -107,6 +107,8 @@ template <class T> struct Ranks {
 // Rows that are shorter still are taken a vector of them at once: element i of row r is lane r of number i.
 constexpr int64_t BESIDE = 16;
 
+#define FW_ONCE __attribute__((noinline))  // compiled once for all that call it
+
 template <class S> struct RowsBeside {
     Vec<S> keys[BESIDE], rank[BESIDE];
     bool floating;  // the largest key is nan's
@@ -115,9 +117,8 @@ template <class S> struct RowsBeside {
         return keys[i] == splat(std::numeric_limits<S>::max()) ? splat(S(-floating)) : Vec<S>{};
     }
 
-    static Vec<S> all(int64_t k) { return splat(S(k)); }
     // The place of each element of its row in order, as a stable sort has it.
-    void find_ranks(int64_t n) {
+    FW_ONCE void find_ranks(int64_t n) {
         for (int64_t i = 0; i < n; ++i) rank[i] = splat(S(n - 1 - i));
         for (int64_t i = 1; i < n; ++i)
             for (int64_t j = 0; j < i; ++j) {
@@ -126,7 +127,7 @@ template <class S> struct RowsBeside {
             }
     }
     // The number of the element that is number k in order; with `nan_wins` that of the first nan where there is one.
-    Vec<S> at_rank(int64_t n, Vec<S> k, bool nan_wins) {
+    FW_ONCE Vec<S> at_rank(int64_t n, Vec<S> k, bool nan_wins) {
         find_ranks(n);
         Vec<S> at{};
         for (int64_t i = 1; i < n; ++i) at = rank[i] == k ? splat(S(i)) : at;
@@ -134,13 +135,13 @@ template <class S> struct RowsBeside {
         return at;
     }
     // The middle one of the numbers that are not nan, of two the lower.
-    Vec<S> middle(int64_t n) {
+    FW_ONCE Vec<S> middle(int64_t n) {
         Vec<S> numbers = splat(S(n));
         for (int64_t i = 0; i < n; ++i) numbers += is_nan(i);
         return at_rank(n, (numbers + (numbers != 0)) >> 1, false);
     }
     // The last one of the numbers that come most often, the smallest of several; each nan counts for itself.
-    Vec<S> most_often(int64_t n) {
+    FW_ONCE Vec<S> most_often(int64_t n) {
         Vec<S> at = splat(S(n - 1)), most{}, best{};
         for (int64_t i = 0; i < n; ++i) {
             Vec<S> count{};
@@ -152,6 +153,7 @@ template <class S> struct RowsBeside {
         return at;
     }
 };
+#undef FW_ONCE
 
 constexpr int64_t FEW = 64;  // below, counting digits costs more than comparing
 constexpr int DIGIT = 8, VALUES = 1 << DIGIT;
@@ -213,28 +215,30 @@ struct Rows {
 
     // each(RowsBeside, where element 0 of its first row is, the way to the next row and to the next element, how many rows there
     // are, where the result of the first begins, the way to the next one's) for all rows, of n <= BESIDE elements, in parallel.
-    template <class T, class Each> void beside(const T* x, int64_t m, Each&& each) const {
-        using S = Int<T>;
+    // Elements are bits of numbers, of floating ones if that is said.
+    template <class S, class Each> void beside(const S* x, bool floating, int64_t m, Each&& each) const {
+        using F = std::conditional_t<sizeof(S) == 4, float, double>;
         constexpr int64_t L = lanes<S>;
         const int64_t lines = inner == 1 ? 1 : outer, length = inner == 1 ? outer : inner, blocks = (length + L - 1) / L;
-        const int64_t row = inner == 1 ? n : 1, step = inner;
+        const int64_t row = inner == 1 ? n : 1;
         parallel(lines * blocks, std::max<int64_t>(1, (4 << 10) / (n * L)), [&](int64_t begin, int64_t end) {
             for (int64_t u = begin; u < end; ++u) {
                 const int64_t line = u / blocks, first = u % blocks * L, width = std::min(L, length - first);
-                const T* from = x + line * n * inner + first * row;
-                T tile[BESIDE * L];
+                const S* from = x + line * n * inner + first * row;
+                S tile[BESIDE * L];
                 if (inner == 1) {
-                    for (int64_t i = 0; width < L && i < n; ++i) store(tile + i * L, Vec<T>{});
+                    for (int64_t i = 0; width < L && i < n; ++i) store(tile + i * L, Vec<S>{});
                     for (int64_t r = 0; r < width; ++r)
                         for (int64_t i = 0; i < n; ++i) tile[i * L + r] = from[r * n + i];
                 }
                 RowsBeside<S> rows;
-                rows.floating = !std::numeric_limits<T>::is_integer;
+                rows.floating = floating;
                 for (int64_t i = 0; i < n; ++i) {
-                    const T* at = from + i * inner;
-                    rows.keys[i] = ordered<T>(inner == 1 ? load(tile + i * L) : width < L ? load_part(at, width) : load(at));
+                    const S* at = from + i * inner;
+                    const Vec<S> v = inner == 1 ? load(tile + i * L) : width < L ? load_part(at, width) : load(at);
+                    rows.keys[i] = floating ? ordered<F>(bits<Vec<F>>(v)) : v;
                 }
-                each(rows, from, row, step, width, line * m * inner + first * (inner == 1 ? m : 1), inner == 1 ? m : 1);
+                each(rows, from, row, inner, width, line * m * inner + first * (inner == 1 ? m : 1), inner == 1 ? m : 1);
             }
         });
     }
@@ -248,6 +252,13 @@ template <class F> void by_type(const View& x, F&& f) {
         case Type::int64: return f(int64_t());
         default: return f(int32_t());
     }
+}
+
+// Calls f(S(), whether they are of floating numbers) for the bits of such a type.
+template <class F> void by_bits(const View& x, F&& f) {
+    const bool floating = x.type() == Type::float32 || x.type() == Type::float64;
+    if (bytes_of(x.type()) == 4) f(int32_t(), floating);
+    else f(int64_t(), floating);
 }
 
 }  // namespace sort

@@ -25,31 +25,32 @@ template <class S> int64_t place_of(const S* keys, int64_t n, S key, int64_t bef
     return 0;  // there is one
 }
 
-// The place of the key that sorting puts at place k. Most are not between two of them, which are taken from some chosen here and
-// there; those that are come to lie in `some`.
+// The place of the key that sorting puts at place k. Of many most are not between two of them, which are taken from some chosen
+// here and there; those that are come to lie in `some`.
 template <class S> int64_t place_in_keys(const S* keys, int64_t n, int64_t k, S* some) {
-    const int64_t m = std::min<int64_t>(1024, n / 8), wide = int64_t(1.5 * std::sqrt(double(m))) + 1, middle = k * m / n;
-    for (int64_t i = 0; i < m; ++i)  // places that follow no pattern of the rows that were put here one after another
-        some[i] = keys[int64_t((uint64_t(i) * 0x9E3779B97F4A7C15u >> 32) * uint64_t(n) >> 32)];
-    const int64_t from = std::max<int64_t>(0, middle - wide), to = std::min(m - 1, middle + wide);
-    std::nth_element(some, some + from, some + m);
-    std::nth_element(some + from, some + to, some + m);
-    const S low = some[from], high = some[to];
-    int64_t below = 0, not_above_low = 0, below_high = 0, not_above = 0;
-    for (int64_t i = 0; i < n; ++i) {
-        const S key = keys[i];
-        below += key < low, not_above_low += key <= low, below_high += key < high, not_above += key <= high;
+    int64_t before = 0, count = 0;
+    S least = std::numeric_limits<S>::min(), most = std::numeric_limits<S>::max();
+    if (n >= COUNTED) {
+        const int64_t m = std::min<int64_t>(1024, n / 8), wide = int64_t(1.5 * std::sqrt(double(m))) + 1, middle = k * m / n;
+        for (int64_t i = 0; i < m; ++i)  // places that follow no pattern of the rows that were put here one after another
+            some[i] = keys[int64_t((uint64_t(i) * 0x9E3779B97F4A7C15u >> 32) * uint64_t(n) >> 32)];
+        const int64_t from = std::max<int64_t>(0, middle - wide), to = std::min(m - 1, middle + wide);
+        std::nth_element(some, some + from, some + m);
+        std::nth_element(some + from, some + to, some + m);
+        const S low = some[from], high = some[to];
+        int64_t below = 0, not_above_low = 0, below_high = 0, not_above = 0;
+        for (int64_t i = 0; i < n; ++i) {
+            const S key = keys[i];
+            below += key < low, not_above_low += key <= low, below_high += key < high, not_above += key <= high;
+        }
+        if (below <= k && k < not_above_low) return place_of(keys, n, low, k - below);
+        if (below_high <= k && k < not_above) return place_of(keys, n, high, k - below_high);
+        if (k < below) most = low - 1;
+        else if (k < below_high) least = low + 1, most = high - 1, before = not_above_low;
+        else least = high + 1, before = not_above;
     }
-    if (below <= k && k < not_above_low) return place_of(keys, n, low, k - below);
-    if (below_high <= k && k < not_above) return place_of(keys, n, high, k - below_high);
-    int64_t count = 0;
-    auto take = [&](int64_t before, auto wanted) {  // those wanted, before which so many are
-        k -= before;
-        for (int64_t i = 0; i < n; ++i) some[count] = keys[i], count += wanted(keys[i]);
-    };
-    if (k < below) take(0, [=](S key) { return key < low; });
-    else if (k < below_high) take(not_above_low, [=](S key) { return (key > low) & (key < high); });
-    else take(not_above, [=](S key) { return key > high; });
+    for (int64_t i = 0; i < n; ++i) some[count] = keys[i], count += (keys[i] >= least) & (keys[i] <= most);
+    k -= before;
     std::nth_element(some, some + k, some + count);
     const S key = some[k];
     for (int64_t i = 0; i < count; ++i) k -= some[i] < key;
@@ -58,17 +59,11 @@ template <class S> int64_t place_in_keys(const S* keys, int64_t n, int64_t k, S*
 
 // The place of the element that sorting puts at place k.
 template <class T> int64_t select_place(const T* x, int64_t n, int64_t k) {
+    using S = Int<T>;
     if (n <= SHORT) {
         const Ranks<T> ranks(x, n, false);
-        return std::find(ranks.of, ranks.of + n - 1, Int<T>(k)) - ranks.of;
+        return std::find(ranks.of, ranks.of + n - 1, S(k)) - ranks.of;
     }
-    if (n < COUNTED) {
-        auto* e = scratch<EntryOf<T>>(1, n);
-        make_entries(x, n, false, e);
-        std::nth_element(e, e + k, e + n);
-        return e[k].place();
-    }
-    using S = Int<T>;
     S *keys = scratch<S>(1, n + lanes<S>), *some = scratch<S>(2, n + 1);
     make_keys(x, n, keys);  // which nobody changes meanwhile
     return place_in_keys(keys, n, k, some);
@@ -118,25 +113,31 @@ template <class T> int64_t place_of_mode(const T* x, int64_t n) {
     return at;
 }
 
-// The element of each row at place(row, n), for short rows at beside(rows beside each other).
-template <class Beside, class F>
-void chosen(const View& x, int dim, void* values, int64_t* places, int64_t cost, Beside&& beside, F&& place) {
+enum class Which { kth, middle, most_often };
+
+// One element of each row: number k in order (with `nan_wins` the first nan), or as RowsBeside says.
+void chosen(const View& x, int dim, void* values, int64_t* places, Which which, int64_t k, bool nan_wins) {
+    const int64_t n = x.shape(dim);
+    const Rows rows(x, dim);
+    if (n <= BESIDE)
+        return by_bits(x, [&](auto zero, bool floating) {
+            using S = decltype(zero);
+            S* to = static_cast<S*>(values);
+            rows.beside(x.data<const S>(), floating, 1, [&](RowsBeside<S>& b, const S* from, int64_t row, int64_t step,
+                                                           int64_t width, int64_t at, int64_t) {
+                S found[lanes<S>];
+                store(found, which == Which::kth ? b.at_rank(n, splat(S(k)), nan_wins)
+                             : which == Which::middle ? b.middle(n) : b.most_often(n));
+                for (int64_t r = 0; r < width; ++r, ++at) places[at] = found[r], to[at] = from[r * row + found[r] * step];
+            });
+        });
     by_type(x, [&](auto zero) {
         using T = decltype(zero);
-        using S = Int<T>;
         T* to = static_cast<T*>(values);
-        const int64_t n = x.shape(dim);
-        const Rows rows(x, dim);
-        if (n > BESIDE)
-            return rows.go(x.data<const T>(), 1, cost, [&](const T* row, int64_t r) {
-                places[r] = place(row, n);
-                to[r] = row[places[r]];
-            });
-        rows.beside(x.data<const T>(), 1, [&](RowsBeside<S>& b, const T* from, int64_t row, int64_t step, int64_t width,
-                                              int64_t at, int64_t) {
-            S found[lanes<S>];
-            store(found, beside(b, n));
-            for (int64_t r = 0; r < width; ++r, ++at) places[at] = found[r], to[at] = from[r * row + found[r] * step];
+        rows.go(x.data<const T>(), 1, which == Which::most_often ? 8 : 4, [&](const T* row, int64_t r) {
+            places[r] = which == Which::kth ? place_of_kth(row, n, k, nan_wins)
+                        : which == Which::middle ? place_of_middle(row, n) : place_of_mode(row, n);
+            to[r] = row[places[r]];
         });
     });
 }
@@ -169,19 +170,15 @@ void search_row(const T* a, int64_t n, const T* keys, int64_t count, int64_t* ou
 }  // namespace
 
 void kth(const View& x, int64_t k, int dim, bool nan_wins, void* values, int64_t* places) {
-    chosen(x, dim, values, places, 4,
-           [=](auto& b, int64_t n) { return b.at_rank(n, b.all(k), nan_wins); },
-           [=](const auto* row, int64_t n) { return place_of_kth(row, n, k, nan_wins); });
+    chosen(x, dim, values, places, Which::kth, k, nan_wins);
 }
 
 void nanmedian(const View& x, int dim, void* values, int64_t* places) {
-    chosen(x, dim, values, places, 4, [](auto& b, int64_t n) { return b.middle(n); },
-           [](const auto* row, int64_t n) { return place_of_middle(row, n); });
+    chosen(x, dim, values, places, Which::middle, 0, false);
 }
 
 void mode(const View& x, int dim, void* values, int64_t* places) {
-    chosen(x, dim, values, places, 8, [](auto& b, int64_t n) { return b.most_often(n); },
-           [](const auto* row, int64_t n) { return place_of_mode(row, n); });
+    chosen(x, dim, values, places, Which::most_often, 0, false);
 }
 
 void median(const View& x, void* value) {
