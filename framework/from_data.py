@@ -16,6 +16,8 @@ from .seam import Maker
 from .tensor import Tensor, made, wrap
 
 _DOUBLE, _LONG, _BOOL = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_)
+# nested lists of Python's numbers as np.array makes of them; NotImplemented for what needs a second look
+_listed = native_or("listed", lambda data: NotImplemented)
 _cast = native_or("cast", lambda x, dtype: quietly(x.astype, dtype))
 TENSOR, AS_TENSOR, FROM_NUMPY = Maker("tensor"), Maker("as_tensor"), Maker("from_numpy")
 
@@ -65,10 +67,12 @@ def _of_numbers(data: Any) -> np.ndarray | None:
     kind = type(data[0] if type(data) is list and data else data)
     if kind is not float and kind is not int and kind is not bool:
         return None
-    try:
-        array = np.array(data)
-    except ValueError:  # of different lengths
-        return None
+    array = _listed(data) if type(data) is list else NotImplemented
+    if array is NotImplemented:
+        try:
+            array = np.array(data)
+        except ValueError:  # of different lengths
+            return None
     if array.dtype is _DOUBLE:
         wanted = dtypes.get_default_dtype().numpy
         return array if wanted is _DOUBLE else _cast(array, dtype=wanted)
@@ -88,7 +92,8 @@ def _to_array(data: Any, dtype: Any, op: str) -> Any:
     elif hasattr(data, "__dlpack__"):  # another library's
         array = from_dlpack(data)._array
     else:
-        array = _from_sequence(data, op)
+        array = _listed(data)
+        array = _from_sequence(data, op) if array is NotImplemented else array
         if wanted is None and array.dtype.kind in "fc":
             wanted = dtypes.scalar_dtype(0j if array.dtype.kind == "c" else 0.0)
             if _has_arrays(data):

@@ -1,12 +1,14 @@
 """Tensor: making it, what it says of itself, getting it out again, and wrong input."""
 
 import copy
+import math
 import pickle
 
 import numpy as np
 import pytest
 
 import framework as fw
+from framework.errors import DTypeError, RangeError, ShapeError
 
 
 def test_tensor_copies_and_keeps_dtypes():
@@ -251,3 +253,28 @@ def test_products_refuse_mixed_dtypes():
 def test_minus_zero_is_filled_in_as_it_is():
     made = [fw.full((2,), -0.0), fw.full_like(fw.ones(2), -0.0), fw.full((2,), 0.0), fw.zeros(2)]
     assert [np.signbit(x.numpy()).all() for x in made] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("data", [
+    [1.5, 2.5], [1, 2], [True, False], [True, 2], [1, 2.5], [False, 0.5, 3], [[1, 2], [3, 4.5]], ((1, 2), [3, True]),
+    [[[1.0]], [[2.0]]], [2**63 - 1, -2**63], [1.0, 2**60], [math.nan, -0.0], [[True], [1]], [[0.5, True]]], ids=str)
+def test_nested_numbers_are_numpys_array(data):
+    for array in (fw.tensor(data, dtype=fw.float64), fw.tensor(data)):
+        found, wanted = array.numpy(), np.array(data)
+        np.testing.assert_array_equal(found, wanted.astype(found.dtype))
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+    default = np.dtype(np.float32) if wanted.dtype == np.float64 else wanted.dtype
+    assert found.dtype == default
+
+
+def test_nested_numbers_that_are_no_array():
+    itself = []
+    itself.append(itself)
+    for wrong, error in (([[1, 2], [3]], ShapeError), ([[1], 2], ShapeError), ([1, [2]], ShapeError),
+                         ([[1], [None]], DTypeError), ([1.0, "a"], DTypeError), (itself, RecursionError)):
+        with pytest.raises(error):
+            fw.tensor(wrong)
+    assert fw.tensor([[], []]).shape == (2, 0)
+    assert fw.tensor([np.float64(1), 2.0]).tolist() == fw.tensor([[fw.tensor(1.0)], [2.0]]).flatten().tolist() == [1, 2]
+    with pytest.raises(RangeError):
+        fw.tensor([[300]], dtype=fw.uint8)

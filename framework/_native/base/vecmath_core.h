@@ -206,14 +206,25 @@ template <class V> FW_INLINE Pair<V> two_product(V a, V b) {
     return {p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
 }
 
+#if defined(FW_AVX512)
+template <int how, class V> FW_INLINE V rounded(V x) {
+    if constexpr (is_float<Elem<V>>) return (V)_mm512_maskz_roundscale_ps(0xffff, (__m512)x, how);
+    else return (V)_mm512_maskz_roundscale_pd(0xff, (__m512d)x, how);
+}
+#elif defined(FW_AVX2)
+template <int how, class V> FW_INLINE V rounded(V x) {
+    if constexpr (is_float<Elem<V>>) return (V)_mm256_round_ps((__m256)x, how);
+    else return (V)_mm256_round_pd((__m256d)x, how);
+}
+#endif
+#if defined(FW_AVX512) || defined(FW_AVX2)
+constexpr int NEAREST = 8, DOWN = 9, UP = 10;  // without the exception of what is no whole number
+#endif
+
 // Nearest integer, ties to even, for |x| < 2^22 (double: 2^51); may lose the sign of a zero.
 template <class V> FW_INLINE V round_small(V x) {
-#if defined(FW_AVX512)
-    if constexpr (is_float<Elem<V>>) return (V)_mm512_maskz_roundscale_ps(0xffff, (__m512)x, 8);
-    else return (V)_mm512_maskz_roundscale_pd(0xff, (__m512d)x, 8);
-#elif defined(FW_AVX2)
-    if constexpr (is_float<Elem<V>>) return (V)_mm256_round_ps((__m256)x, 8);
-    else return (V)_mm256_round_pd((__m256d)x, 8);
+#if defined(FW_AVX512) || defined(FW_AVX2)
+    return rounded<NEAREST>(x);
 #elif defined(FW_NEON)
     if constexpr (is_float<Elem<V>>) return (V)vrndnq_f32((float32x4_t)x);
     else return (V)vrndnq_f64((float64x2_t)x);
@@ -279,11 +290,17 @@ template <class V> FW_INLINE V rint(V x) {
 }
 
 template <class V> FW_INLINE V floor(V x) {
+#if defined(FW_AVX512) || defined(FW_AVX2)
+    return rounded<DOWN>(x);
+#endif
     V t = rint(x);
     return copysign<V>(t - pick<V>(t > x, Elem<V>(1), Elem<V>(0)), x);
 }
 
 template <class V> FW_INLINE V ceil(V x) {
+#if defined(FW_AVX512) || defined(FW_AVX2)
+    return rounded<UP>(x);
+#endif
     V t = rint(x);
     return copysign<V>(t + pick<V>(t < x, Elem<V>(1), Elem<V>(0)), x);
 }

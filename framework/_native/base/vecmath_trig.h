@@ -165,23 +165,32 @@ template <class V> FW_INLINE V hypot(V x, V y) {
     return pick<V>(isinf(x) | isinf(y), inf<T>, h);
 }
 
-// Square roots, rounded as IEEE 754 wants them. Of doubles with AVX-512 the instruction takes three times as long as Newton's
-// steps from a root of 14 bits: if the remainder, which is exact, shows that no other number is nearer, that is the root.
+// Square roots, rounded as IEEE 754 wants them. With AVX-512 the instruction takes longer than Newton's steps from a root of 14
+// bits (of doubles three times as long). Of doubles the remainder, which is exact, shows whether no other number is nearer; of
+// floats none is: all of them were tried.
 template <class V> FW_INLINE V root(V x) {
 #if defined(FW_AVX512)
-    if constexpr (!is_float<Elem<V>>) {
-        V h = (V)_mm512_maskz_rsqrt14_pd(0xff, (__m512d)x), g = x * h;
-        h = h * 0.5;
-        for (int i = 0; i < 2; ++i) {
-            const V wrong = fma<V>(-h, g, all<V>(0.5));
-            g = fma(g, wrong, g);
-            h = fma(h, wrong, h);
-        }
-        g = fma<V>(h, fma<V>(-g, g, x), g);
+    constexpr bool single = is_float<Elem<V>>;
+    constexpr int steps = single ? 1 : 2, less = 17, greater = 30;  // _CMP_LT_OQ, _CMP_GT_OQ
+    V h;
+    if constexpr (single) h = (V)_mm512_maskz_rsqrt14_ps(0xffff, (__m512)x);
+    else h = (V)_mm512_maskz_rsqrt14_pd(0xff, (__m512d)x);
+    V g = x * h;
+    h = h * Elem<V>(0.5);
+    for (int i = 0; i < steps; ++i) {
+        const V wrong = fma<V>(-h, g, all<V>(0.5));
+        g = fma(g, wrong, g);
+        h = fma(h, wrong, h);
+    }
+    g = fma<V>(h, fma<V>(-g, g, x), g);
+    if constexpr (single) {
+        __mmask16 right = _mm512_cmp_ps_mask((__m512)x, (__m512)all<V>(0x1p-100f), greater);
+        right = _mm512_mask_cmp_ps_mask(right, (__m512)x, (__m512)all<V>(0x1p+100f), less);
+        if (__builtin_expect(right == 0xffff, 1)) return g;
+    } else {
         const V rest = fma<V>(-g, g, x);
         constexpr int64_t exponent = 0x7ff0000000000000;
         const V step = from_bits<V>((to_bits(g) - 1) & exponent);  // 2^52 times the way to the number below
-        constexpr int less = 17, greater = 30;                     // _CMP_LT_OQ, _CMP_GT_OQ
         __mmask8 right = _mm512_cmp_pd_mask((__m512d)abs(rest), (__m512d)(g * (step * 0x1p-52)), less);
         right = _mm512_mask_cmp_pd_mask(right, (__m512d)x, (__m512d)all<V>(0x1p-900), greater);
         right = _mm512_mask_cmp_pd_mask(right, (__m512d)x, (__m512d)all<V>(0x1p+900), less);

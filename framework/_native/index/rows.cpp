@@ -164,6 +164,21 @@ void fill_row(char* to, int64_t n, int bytes, const Pair& bits) {
 void put_rows(const Layout& l, const Places& places, int bytes, const char* rows, const Pair& number, char* to) {
     int64_t m = places.count(), row = l.inner * bytes;
     const int64_t* at = places.begin();
+    if (l.inner == 1 && (l.outer > 1 || l.n * 4 > m)) {
+        parallel(l.outer, grain_of(m * bytes), [&](int64_t begin, int64_t end) {
+            by_bytes(bytes, [&](auto x) {
+                using T = decltype(x);
+                memcpy(&x, &number, sizeof x);
+                for (int64_t o = begin; o < end; ++o) {
+                    T* line = reinterpret_cast<T*>(to) + o * l.n;
+                    const T* values = reinterpret_cast<const T*>(rows) + o * m;
+                    if (rows) for (int64_t i = 0; i < m; ++i) line[at[i]] = values[i];
+                    else for (int64_t i = 0; i < m; ++i) line[at[i]] = x;
+                }
+            });
+        });
+        return;
+    }
     auto write = [&](int64_t o, int64_t i) {
         char* p = to + (o * l.n + at[i]) * row;
         if (rows)

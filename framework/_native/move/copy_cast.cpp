@@ -63,6 +63,23 @@ template <class From, class To> FW_INLINE To converted(From x) {
         return static_cast<To>(x);
 }
 
+// Of doubles so many as whole vectors hold.
+FW_INLINE int64_t narrow_vectors(const double* x, Half* y, int64_t n) {
+    int64_t i = 0;
+#if defined(FW_AVX512)
+    constexpr int other = 12;  // _CMP_NEQ_OQ
+    for (; i + 8 <= n; i += 8) {
+        const __m512d v = _mm512_loadu_pd(x + i);
+        const __m256 f = _mm512_cvt_roundpd_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+        const __m256i b = _mm256_castps_si256(f);
+        const __mmask8 lost = _mm512_cmp_pd_mask(_mm512_cvtps_pd(f), v, other);
+        const __m256i odd = _mm256_mask_or_epi32(b, lost, b, _mm256_set1_epi32(1));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), _mm256_cvtps_ph(_mm256_castsi256_ps(odd), _MM_FROUND_TO_NEAREST_INT));
+    }
+#endif
+    return i;
+}
+
 constexpr int64_t SOME = 256;  // numbers that are converted in two steps
 
 template <class From, class To> void convert_line(const From* x, To* y, int64_t n) {
@@ -70,7 +87,9 @@ template <class From, class To> void convert_line(const From* x, To* y, int64_t 
     else if constexpr (std::is_same<From, float>::value && narrowed<To>) narrow(y, x, n);
     else if constexpr (narrowed<From> || narrowed<To>) {  // by float32, for which there are instructions
         float some[SOME];
-        for (int64_t j = 0, m; j < n; j += m) {
+        int64_t j = 0;
+        if constexpr (std::is_same<To, Half>::value && std::is_same<From, double>::value) j = narrow_vectors(x, y, n);
+        for (int64_t m; j < n; j += m) {
             m = std::min(SOME, n - j);
             if constexpr (narrowed<From>) widen(some, x + j, m);
             else if constexpr (std::is_same<To, Half>::value && std::is_same<From, double>::value)

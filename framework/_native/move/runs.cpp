@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/simd.h"
 #include "move/block.h"
 
 namespace fw::moving {
@@ -13,9 +14,27 @@ template <class T> int64_t count_runs(const T* x, int64_t n) {
 }
 
 template <class T> void take_runs(const T* x, int64_t n, T* to, int64_t most) {
-    T before = to[0] = x[0];
-    int64_t last = 0;
-    for (int64_t i = 1; i < n && last + 1 < most; ++i) {  // an element that is none of them is overwritten by the next
+    to[0] = x[0];
+    int64_t last = 0, i = 1;
+#if defined(FW_AVX512)
+    constexpr int L = lanes<T>;
+    if constexpr (sizeof(T) == 8)
+        for (; i + L <= n && last + L < most; i += L) {  // a whole vector is written, whose rest the next one writes over
+            const Vec<T> v = load(x + i);
+            const __mmask8 m = _mm512_movepi64_mask((__m512i)(v != load(x + i - 1)));
+            _mm512_storeu_si512(to + last + 1, _mm512_maskz_compress_epi64(m, (__m512i)v));
+            last += __builtin_popcount(m);
+        }
+    if constexpr (sizeof(T) == 4)
+        for (; i + L <= n && last + L < most; i += L) {
+            const Vec<T> v = load(x + i);
+            const __mmask16 m = _mm512_movepi32_mask((__m512i)(v != load(x + i - 1)));
+            _mm512_storeu_si512(to + last + 1, _mm512_maskz_compress_epi32(m, (__m512i)v));
+            last += __builtin_popcount(m);
+        }
+#endif
+    T before = x[i - 1];
+    for (; i < n && last + 1 < most; ++i) {  // an element that is none of them is overwritten by the next
         const T value = x[i];
         to[last + 1] = value;
         last += value != before;

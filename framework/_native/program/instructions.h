@@ -136,7 +136,19 @@ template <class T> FW_INLINE Vec<T> masked(Vec<T> x, Vec<T> r) {
 }
 FW_BINARY(gate, (masked<T>(x, x * y)))
 FW_BINARY(over, (masked<T>(x, x / y)))
-FW_UNARY(sqrt, (math::root<Vec<T>>(x)))
+// With AVX-512 the divider works beside the multipliers: one of several vectors goes by its instruction.
+template <class T> void i_sqrt(T* d, const T* a, const T*, const T*, int64_t n) {
+    int64_t i = 0;
+#if defined(FW_AVX512)
+    constexpr int64_t L = lanes<T>, SOME = sizeof(T) == 4 ? 3 : 4;
+    for (; i + SOME * L <= n; i += SOME * L) {
+        store<T>(d + i, fw::sqrt(load(a + i)));
+#pragma GCC unroll 3
+        for (int64_t k = 1; k < SOME; ++k) store<T>(d + i + k * L, math::root<Vec<T>>(load(a + i + k * L)));
+    }
+#endif
+    each(d + i, a + i, n - i, [](Vec<T> x) -> Vec<T> { return math::root<Vec<T>>(x); });
+}
 FW_UNARY(floor, (math::floor<Vec<T>>(x)))
 FW_UNARY(ceil, (math::ceil<Vec<T>>(x)))
 FW_UNARY(trunc, (math::trunc<Vec<T>>(x)))
@@ -237,6 +249,11 @@ template <class T> void f_finite_or(T* d, const T* a, const T* b, const T* c, in
     const Vec<T> y = splat<T>(*b), z = splat<T>(*c);
     each(d, a, n, [y, z](Vec<T> x) -> Vec<T> { return finite_or<T>(x, y, z); });
 }
+template <class T> void f_where_nan(T* d, const T* a, const T* b, const T* c, int64_t n) {
+    const Vec<T> y = splat<T>(*b);
+    if (a == c) each(d, a, n, [y](Vec<T> x) -> Vec<T> { return x != x ? y : x; });
+    else each(d, a, c, n, [y](Vec<T> x, Vec<T> z) -> Vec<T> { return x != x ? y : z; });
+}
 template <class T> void f_shrink(T* d, const T* a, const T* b, const T* c, int64_t n) {
     const Vec<T> y = splat<T>(*b);
     auto kept = [y](Vec<T> x, Vec<T> z) -> Vec<T> { return magnitude<T>(x) <= y ? Vec<T>{} : z; };
@@ -268,7 +285,7 @@ template <class T> struct Entry {
     I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), IT(add, 1), I2(sub, 1), IT(mul, 1), I2(maximum, 1), I2(minimum, 1),    \
         I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1), I(xor, 1), I(where, 1),      \
         I(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I3(limit, 2), I3(sub_limit, 3), I(lerp, 3), I(where_positive, 2), \
-        I(where_nan, 2), I2(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3)
+        I2(where_nan, 2), I2(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3)
 
 template <class T, bool Whole> struct Instructions {
     static constexpr Entry<T> all[] = {FW_FOR_ALL, {"bit_and", i_and<T>, 1}, {"bit_or", i_or<T>, 1},

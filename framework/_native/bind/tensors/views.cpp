@@ -491,10 +491,21 @@ nb::object strided(const Source& s, PyObject* const* args) {
                                                {word_layout, numbers_of(layout, s.ndim())}}));
 }
 
+// Python's collector looks at nothing while this lives: it would go over thousands of new views again and again, none of which
+// is garbage.
+struct CollectorRests {
+    const bool had;
+    explicit CollectorRests(npy_intp views) : had(views > 64 && PyGC_Disable()) {}
+    ~CollectorRests() {
+        if (had) PyGC_Enable();
+    }
+};
+
 // A tuple of pieces of that length along a dimension, of single positions where it is 0, of a tensor outside the graph.
 nb::object cut_up(const Source& s, int at, npy_intp length, PyObject* op) {
     if (s.recorded || length < 0) return declined();
     const npy_intp size = s.size(at), step = length ? length : 1, count = size / step + (size % step != 0);
+    const CollectorRests rests(count);
     nb::object made = taken(PyTuple_New(count));
     for (npy_intp i = 0; i < count; ++i) {
         const npy_intp from = i * step;
@@ -533,6 +544,7 @@ nb::object copied_pieces(const Source& s, PyObject* const* args) {
     if (s.recorded || length < 0 || !bytes || !PyArray_SIZE(s.a) || !PyArray_ISBEHAVED_RO(s.a)) decline();
     const npy_intp count = size / step + (size % step != 0);
     npy_intp shape[NPY_MAXDIMS];
+    const CollectorRests rests(count);
     nb::object made = taken(PyTuple_New(count));
     for (npy_intp i = 0; i < count; ++i) {
         const npy_intp own = std::min(step, size - i * step);
