@@ -8,12 +8,11 @@
 
 #include "base/pool.h"
 #include "base/vecmath.h"
+#include "program/special.h"
 #include "program/special_numbers.h"
 
 namespace fw::special {
 namespace {
-
-constexpr double INF = std::numeric_limits<double>::infinity();
 
 // F of each pair.
 template <class T, class F> void each_pair(const Pairs<T>& p, F f) {
@@ -32,33 +31,49 @@ template <class T> Vec<double> some_of(const T* p, int64_t step, int64_t count) 
     return __builtin_convertvector(some, Vec<double>);
 }
 
-// `incomplete` as far as float32 has digits, where a and x are positive and finite.
-Vec<double> incomplete_of_floats(Vec<double> a, Vec<double> x, int part) {
+constexpr double FAR = 1e50;  // beyond, numbers of the recurrences would not hold
+
+// `incomplete` where a and x are positive and less than FAR, to so many digits: sum and fraction as numerator and denominator,
+// since a division takes as long as all else of a turn.
+Vec<double> incomplete_of(Vec<double> a, Vec<double> x, int part, double precise) {
     using V = Vec<double>;
-    constexpr double PRECISE = 1e-12;
     constexpr int MOST = 10000;
-    const auto inside = (a > 0.0) & (x > 0.0) & (a < INF) & (x < INF), series = inside & (x < a + 1.0), rest = inside & ~series;
-    V lead = a * math::log_positive<V>(x) - x;
-    for (int k = 0; k < lanes<double>; ++k) lead[k] = inside[k] ? lead[k] - log_gamma(a[k]) : 0;
-    lead = math::exp<V>(lead);
+    constexpr double LARGE = 1e70;
+    const auto inside = (a > 0.0) & (x > 0.0) & (a < FAR) & (x < FAR), series = inside & (x < a + 1.0), rest = inside & ~series;
+    double shapes[lanes<double>], gammas[lanes<double>];
+    store<double>(shapes, inside ? a : V{} + 1.0);
+    many_lgamma<double>(shapes, lanes<double>, gammas, 0, nullptr);
+    const V lead = math::exp<V>(inside ? a * math::log_positive<V>(inside ? x : V{} + 1.0) - x - load(gammas) : V{});
     V lower = {};
     if (math::any(series)) {
-        V term = 1.0 / a, total = term;
-        for (double k = 1; k < MOST && math::any(series & (term > PRECISE * total)); ++k) total += term *= x / (a + k);
-        lower = lead * total;
+        V power = V{} + 1.0, sum = power, product = a;
+        for (double k = 1; k < MOST && math::any(series & (power > precise * sum)); ++k) {
+            const V factor = a + k;
+            power *= x, product *= factor, sum = sum * factor + power;
+            const auto large = (sum > LARGE) | (product > LARGE);
+            if (math::any(series & large)) {
+                const V by = large ? V{} + 1 / LARGE : V{} + 1.0;
+                power *= by, product *= by, sum *= by;
+            }
+        }
+        lower = lead * (sum / product);
         lower = part ? 1.0 - lower : lower;
     }
     if (math::any(rest)) {
-        V b = x + 1.0 - a, c = V{} + 1e300, d = 1.0 / b, fraction = d, step = V{} + 2.0;
-        for (double k = 1; k < MOST && math::any(rest & (math::abs<V>(step - 1.0) > PRECISE)); ++k) {
+        V b = x + 1.0 - a, above = V{} + 1.0, below = b, above_before = {}, below_before = above, wrong = above, whole = {};
+        for (double k = 1; k < MOST && math::any(rest & (math::abs<V>(wrong) > precise * math::abs<V>(whole))); ++k) {
             const V factor = k * (a - k);
             b += 2.0;
-            d = 1.0 / (factor * d + b);
-            c = b + factor / c;
-            step = c * d;
-            fraction *= step;
+            const V next = b * above + factor * above_before, next_below = b * below + factor * below_before;
+            whole = next * below, wrong = whole - above * next_below;
+            above_before = above, below_before = below, above = next, below = next_below;
+            const auto large = math::abs<V>(below) > LARGE;
+            if (math::any(rest & large)) {
+                const V by = large ? V{} + 1 / LARGE : V{} + 1.0;
+                above *= by, below *= by, above_before *= by, below_before *= by;
+            }
         }
-        fraction *= lead;
+        const V fraction = lead * (above / below);
         lower = rest ? (part ? fraction : 1.0 - fraction) : lower;
     }
     return lower;
@@ -93,15 +108,14 @@ Vec<double> value_of(const Polynomial& of, Vec<double> x, Vec<double> n, double 
 
 template <class T> void incomplete_gamma(const Pairs<T>& p, bool upper) {
     const int part = upper;
-    if constexpr (std::is_same<T, double>::value)
-        return each_pair(p, [=](double shape, double at) { return incomplete(shape, at, part); });
+    constexpr double precise = std::is_same<T, float>::value ? 1e-12 : 4e-16;
     parallel(p.n, 256, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i += lanes<double>) {
             const int64_t some = std::min<int64_t>(lanes<double>, end - i);
             const auto u = some_of(p.a + i * p.a_step, p.a_step, some), v = some_of(p.b + i * p.b_step, p.b_step, some);
-            const auto result = incomplete_of_floats(u, v, part);
+            const auto result = incomplete_of(u, v, part, precise);
             for (int64_t k = 0; k < some; ++k) {
-                const bool inside = u[k] > 0 && v[k] > 0 && std::isfinite(u[k]) && std::isfinite(v[k]);
+                const bool inside = u[k] > 0 && v[k] > 0 && u[k] < FAR && v[k] < FAR;
                 p.to[i + k] = T(inside ? result[k] : incomplete(u[k], v[k], part));
             }
         }
