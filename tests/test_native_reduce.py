@@ -355,7 +355,7 @@ def test_chosen_of_rows_beside_each_other(rows, n, kind, dtype):
     rng = np.random.default_rng(11)
     x = {"few": lambda: rng.integers(-2, 3, (rows, n)), "odd": lambda: rng.choice(ODD, (rows, n)),
          "wide": lambda: rng.integers(-2**30, 2**30, (rows, n))}[kind]()
-    x = np.nan_to_num(x, posinf=2**31 - 1, neginf=-2**31).astype(dtype) if dtype in (np.int32, np.int64) else x.astype(dtype)
+    x = (np.nan_to_num(x, posinf=2**31 - 1, neginf=-2**31) if dtype in (np.int32, np.int64) else x).astype(dtype)
     for laid, dim in ((x, 1), (np.ascontiguousarray(x.T), 0)):
         assert_like_plain("mode", laid, dim=dim, keepdim=False)
         values, places = module.nanmedian(laid, dim=dim, keepdim=False)
@@ -366,7 +366,7 @@ def test_chosen_of_rows_beside_each_other(rows, n, kind, dtype):
             values, places = module.kthvalue(laid, dim=dim, keepdim=False, k=k, nan_wins=False)
             np.testing.assert_array_equal(values, chosen(laid, places, dim).reshape(-1))
             np.testing.assert_array_equal(values, np.sort(laid, axis=dim).take(k, dim))
-            np.testing.assert_array_equal(places, order.take(k, dim))  # of equal ones as a stable sort has them
+            np.testing.assert_array_equal(places, order.take(k, dim))  # of equal ones the stable sort's
 
 
 @pytest.mark.parametrize("lines", [1, 2, 5, 64, 65])

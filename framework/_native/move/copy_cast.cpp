@@ -64,7 +64,7 @@ template <class From, class To> FW_INLINE To converted(From x) {
 }
 
 // Of doubles so many as whole vectors hold.
-FW_INLINE int64_t narrow_vectors(const double* x, Half* y, int64_t n) {
+FW_INLINE int64_t narrow_vectors([[maybe_unused]] const double* x, [[maybe_unused]] Half* y, [[maybe_unused]] int64_t n) {
     int64_t i = 0;
 #if defined(FW_AVX512)
     constexpr int other = 12;  // _CMP_NEQ_OQ
