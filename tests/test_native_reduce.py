@@ -355,7 +355,8 @@ def test_chosen_of_rows_beside_each_other(rows, n, kind, dtype):
     rng = np.random.default_rng(11)
     x = {"few": lambda: rng.integers(-2, 3, (rows, n)), "odd": lambda: rng.choice(ODD, (rows, n)),
          "wide": lambda: rng.integers(-2**30, 2**30, (rows, n))}[kind]()
-    x = (np.nan_to_num(x, posinf=2**31 - 1, neginf=-2**31) if dtype in (np.int32, np.int64) else x).astype(dtype)
+    whole = dtype in (np.int32, np.int64)
+    x = (np.nan_to_num(x, posinf=2**31 - 1, neginf=-2**31) if whole else x).astype(dtype)
     for laid, dim in ((x, 1), (np.ascontiguousarray(x.T), 0)):
         assert_like_plain("mode", laid, dim=dim, keepdim=False)
         values, places = module.nanmedian(laid, dim=dim, keepdim=False)

@@ -257,8 +257,8 @@ def test_minus_zero_is_filled_in_as_it_is():
 
 @pytest.mark.parametrize("data", [
     [1.5, 2.5], [1, 2], [True, False], [True, 2], [1, 2.5], [False, 0.5, 3], [[1, 2], [3, 4.5]],
-    ((1, 2), [3, True]), [[[1.0]], [[2.0]]], [2**63 - 1, -2**63], [1.0, 2**60], [math.nan, -0.0], [[True], [1]],
-    [[0.5, True]]], ids=str)
+    ((1, 2), [3, True]), [[[1.0]], [[2.0]]], [2**63 - 1, -2**63], [1.0, 2**60],
+    [math.nan, -0.0], [[True], [1]], [[0.5, True]]], ids=str)
 def test_nested_numbers_are_numpys_array(data):
     for array in (fw.tensor(data, dtype=fw.float64), fw.tensor(data)):
         found, wanted = array.numpy(), np.array(data)
