@@ -550,6 +550,8 @@ class Session:
                 raise Refused("a result that shares memory")
             outputs.append(name)
             t = self.tape.tensor(i)
+            if t is None:  # what was held by nothing but a cycle
+                raise Refused("a result that died meanwhile")
             if t._node is not None:
                 if t._node not in at:
                     raise Refused("a result beside the backward")

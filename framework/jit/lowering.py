@@ -52,6 +52,12 @@ class Seen:
     def __bool__(self) -> bool:
         raise Unknown("a rule that looks at numbers")
 
+    def __eq__(self, other: Any) -> Any:  # which every object has, and which is of numbers for arrays
+        raise Unknown("a rule that compares numbers")
+
+    __ne__ = __eq__
+    __hash__ = object.__hash__
+
 
 class _Notes:
     """The kernels that one run of a rule calls, as steps."""

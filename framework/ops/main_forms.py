@@ -103,7 +103,7 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = Non
     return layer_norm_of(input, normalized_shape, weight, bias, eps)
 
 
-@public()
+@public(deferred=True)
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5, cudnn_enabled: bool = True) -> Tensor:
     """``nn.functional.group_norm``; ``cudnn_enabled`` changes nothing here.

@@ -161,7 +161,7 @@ for _name, _dtype in (("float", dtypes.float32), ("double", dtypes.float64), ("h
     _caster(_name, _dtype)
 
 
-@public(method=True, op=clone_op)
+@public(method=True, op=clone_op, deferred=True)
 def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """A copy in new memory, through which gradients flow; by default images keep their memory format.
 

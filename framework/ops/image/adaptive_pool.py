@@ -54,7 +54,7 @@ def _average(d: int, x: Tensor, output_size: Any) -> list[Step]:
 _average1, _average2, _average3 = [planned(partial(_average, d)) for d in (1, 2, 3)]
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows that give ``output_size`` elements: (n, c, l) or (c, l) -> (n, c, output_size).
 
@@ -66,7 +66,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     return _average1(input, output_size)
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows that give ``output_size``: (n, c, h, w) or (c, h, w) -> (n, c, h', w').
 
@@ -76,7 +76,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     return _average2(input, output_size)
 
 
-@public("nn.functional", autocast="float32")
+@public("nn.functional", autocast="float32", deferred=True)
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows that give ``output_size``: (n, c, d, h, w) -> (n, c, d', h', w').
 
@@ -139,7 +139,7 @@ _whole = Whole("adaptive_max_pool", "x", lambda x, *, d, out: adaptive_max.run(x
 _largest1, _largest2, _largest3 = [planned(partial(_largest, d)) for d in (1, 2, 3)]
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows that give ``output_size`` elements: (n, c, l) or (c, l) -> (n, c, output_size).
 
@@ -151,7 +151,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     return _largest1(input, output_size, return_indices)
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows that give ``output_size``: (n, c, h, w) or (c, h, w) -> (n, c, h', w').
 
@@ -163,7 +163,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     return _largest2(input, output_size, return_indices)
 
 
-@public("nn.functional", autocast="float32")
+@public("nn.functional", autocast="float32", deferred=True)
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows that give ``output_size``: (n, c, d, h, w) -> (n, c, d', h', w').
 

@@ -390,7 +390,7 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
     return _conv2(input, weight, bias, stride, padding, dilation, groups)
 
 
-@public("nn.functional", autocast="lower")
+@public("nn.functional", autocast="lower", deferred=True)
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution over volumes: input (n, c, d, h, w) or (c, d, h, w), weight (o, c/groups, kd, kh, kw).
@@ -446,7 +446,7 @@ def _with_bias(y: Any, w: Tensor, b: Tensor) -> Tensor:
 _transposed1, _transposed2, _transposed3 = [planned(partial(_transposed, d)) for d in (1, 2, 3)]
 
 
-@public("nn.functional", op=conv_input_grad, autocast="lower")
+@public("nn.functional", op=conv_input_grad, autocast="lower", deferred=True)
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
                      padding: Any = 0, output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Tensor:
@@ -462,7 +462,7 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
     return _transposed1(input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@public("nn.functional", autocast="lower")
+@public("nn.functional", autocast="lower", deferred=True)
 def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
                      padding: Any = 0, output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Tensor:
@@ -476,7 +476,7 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
     return _transposed2(input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@public("nn.functional", autocast="lower")
+@public("nn.functional", autocast="lower", deferred=True)
 def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
                      padding: Any = 0, output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Tensor:

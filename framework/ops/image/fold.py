@@ -69,7 +69,7 @@ def _window_settings(op: str, kernel: Any, dilation: Any, padding: Any, stride: 
             "dilation": at_least(ntuple(dilation, 2, op, "dilation"), 1, op, "dilation")}
 
 
-@public("nn.functional", op=unfold_op)
+@public("nn.functional", op=unfold_op, deferred=True)
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """The windows of an image as columns: (n, c, h, w) -> (n, c * kh * kw, windows).
 
@@ -89,7 +89,7 @@ def _unfold(input: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride
     return for_batch(input, alone, (unfold_op.run, 1, settings))
 
 
-@public("nn.functional", op=fold_op)
+@public("nn.functional", op=fold_op, deferred=True)
 def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
          stride: Any = 1) -> Tensor:
     """The sum of windows laid back into an image: (n, c * kh * kw, windows) -> (n, c, h, w).

@@ -162,7 +162,7 @@ def _check(input: Any, grid: Any, mode: str, padding_mode: str) -> None:
                          f"use 'bilinear'")
 
 
-@public("nn.functional", op=fold_into, autocast=by_place("widest", "float32"))
+@public("nn.functional", op=fold_into, autocast=by_place("widest", "float32"), deferred=True)
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool | None = None) -> Tensor:
     """The image read at the places of ``grid`` (spatial transformer networks, arXiv:1506.02025).
@@ -285,7 +285,7 @@ def _places(inner: tuple[int, ...], align: bool, dtype: np.dtype) -> np.ndarray:
     return found
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The grid for ``grid_sample`` that an affine map gives: ``theta @ (x, y, 1)`` at every pixel.
 

@@ -56,7 +56,7 @@ def _in_turn(input: Tensor, groups: int) -> list[Step]:
     return rearranged(input, (n, g, c // g, *rest), (0, 2, 1, *range(3, input.ndim + 1)), input.shape)
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Channels spread over pixels: (*, c * r * r, h, w) -> (*, c, h * r, w * r).
 
@@ -70,7 +70,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return _into_pixels(input, upscale_factor)
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Pixels gathered into channels: (*, c, h * r, w * r) -> (*, c * r * r, h, w).
 
@@ -82,7 +82,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     return _into_channels(input, downscale_factor)
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Channels of ``groups`` groups taken in turn, one of each: (n, c, *) -> (n, c, *).
 

@@ -381,7 +381,7 @@ def _max(d: int, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: An
 _max1, _max2, _max3 = [planned(partial(_max, d)) for d in (1, 2, 3)]
 
 
-@public("nn.functional", op=max_pool)
+@public("nn.functional", op=max_pool, deferred=True)
 def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of every window: (n, c, l) or (c, l) -> (n, c, l').
@@ -411,7 +411,7 @@ def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     return _max2(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@public("nn.functional", autocast="float32")
+@public("nn.functional", autocast="float32", deferred=True)
 def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of every window: (n, c, d, h, w) or (c, d, h, w) -> (n, c, d', h', w').
@@ -440,7 +440,7 @@ def _avg(d: int, x: Tensor, kernel: Any, stride: Any, padding: Any, ceil: bool, 
 _avg1, _avg2, _avg3 = [planned(partial(_avg, d)) for d in (1, 2, 3)]
 
 
-@public("nn.functional", op=avg_pool)
+@public("nn.functional", op=avg_pool, deferred=True)
 def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True) -> Tensor:
     """The mean of every window: (n, c, l) or (c, l) -> (n, c, l').
@@ -467,7 +467,7 @@ def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     return _avg2(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-@public("nn.functional", autocast="float32")
+@public("nn.functional", autocast="float32", deferred=True)
 def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """The mean of every window: (n, c, d, h, w) or (c, d, h, w) -> (n, c, d', h', w').

@@ -30,7 +30,7 @@ def _power(d: int, average: Any, x: Any, norm_type: float, kernel_size: Any, str
     return where(empty, 0.0, where(empty, 1.0, total) ** (1 / norm_type))
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None,
               ceil_mode: bool = False) -> Tensor:
     """``(sum of x**p over each window)**(1/p)`` with p = norm_type: (n, c, l) or (c, l) -> (n, c, l').
@@ -45,7 +45,7 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
     return _power(1, avg_pool1d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None,
               ceil_mode: bool = False) -> Tensor:
     """``(sum of x**p over each window)**(1/p)``: (n, c, h, w) or (c, h, w) -> (n, c, h', w').

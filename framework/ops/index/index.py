@@ -32,6 +32,7 @@ from ..record.batched import (
     on_tensors,
     to_front,
 )
+from ..record.deferred import Positions
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import expand
@@ -354,7 +355,11 @@ def _line(x: Any, dim: int, index: Any, op: str) -> tuple[int, Tensor]:
 # -- along one dimension -------------------------------------------------------------------------
 
 
-@public(method=True, op=index_op, out=True)
+def _selected_from(input: Tensor, dim: int, index: Tensor) -> Positions:
+    return Positions(2, input.shape[dim] if input.ndim else 1)
+
+
+@public(method=True, op=index_op, out=True, deferred=_selected_from)
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The entries at the positions ``index`` (one dimension of integers) along ``dim``, as a copy.
 

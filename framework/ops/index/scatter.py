@@ -12,6 +12,7 @@ from ..record import autocast
 from ..record.args import one_dim, tensor_arg
 from ..record.autocast import by_place
 from ..record.batched import along
+from ..record.deferred import Positions
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
@@ -115,7 +116,11 @@ def _at_least_1d(x: Any) -> Any:
     return take_shape(x, (1,)) if isinstance(x, Tensor) and x._array.ndim == 0 else x
 
 
-@public(method=True, op=gather_op, out="exact")
+def _gathered_from(input: Tensor, dim: int, index: Tensor, **settings: Any) -> Positions:
+    return Positions(2, input.shape[dim] if input.ndim else 1)
+
+
+@public(method=True, op=gather_op, out="exact", deferred=_gathered_from)
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """The elements named by ``index`` along ``dim``, each at its own position along the others.
 

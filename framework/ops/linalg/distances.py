@@ -50,7 +50,7 @@ def _p_norm(x: Any, p: float, dim: int, keepdim: bool) -> Any:
     return sum_op.run(size ** p, dims=(dim,), keepdim=keepdim) ** (1 / p)
 
 
-@public("nn.functional", numpy=True)
+@public("nn.functional", numpy=True, deferred=True)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """``x1 . x2 / (max(|x1|, eps) * max(|x2|, eps))`` along ``dim``; shapes broadcast.
 
@@ -79,7 +79,7 @@ _away = Elementwise("pairwise_difference", "x y", "x - y + eps", settings="eps",
                     vjp={"x": "g", "y": "-g"})
 
 
-@public("nn.functional", numpy=True)
+@public("nn.functional", numpy=True, deferred=True)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
                       keepdim: bool = False) -> Tensor:
     """The p-norm of ``x1 - x2 + eps`` along the last dimension; shapes broadcast.
@@ -136,7 +136,7 @@ _unit = Op("normalize", "x", onnx="unit(x, dim, eps)",
            vjp={"x": _unit_vjp})
 
 
-@public("nn.functional", op=_unit, out=True)
+@public("nn.functional", op=_unit, out=True, deferred=True)
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
     """``input / max(|input|_p, eps)`` with the p-norm along ``dim``, or over several dimensions together.
 
@@ -158,7 +158,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
     return input / clamp_min(size, eps)  # type: ignore[operator]
 
 
-@public(method=True)
+@public(method=True, deferred=True)
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The p-norm of ``input - other``, a number; shapes broadcast.
 
@@ -209,7 +209,7 @@ cdist_op = Op("cdist", "x y", kernel=_cdist_kernel, native="cdist", vjp=_cdist_v
               onnx="distances(x, y, p)", infer=lambda x, y, *, p: Meta((*x.shape[:-1], y.shape[-2]), x.dtype))
 
 
-@public(autocast="float32")
+@public(autocast="float32", deferred=True)
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
           compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """The p-norm distances of every row of x1 to every row of x2: (*, m, k), (*, n, k) -> (*, m, n).

@@ -95,7 +95,7 @@ def _einsum_policy(equation: Any, *operands: Any) -> str:
     return "lower" if any(letters.count(c) > 1 and c not in right for c in letters) else "widest"
 
 
-@public(op=einsum_op, autocast=_einsum_policy)
+@public(op=einsum_op, autocast=_einsum_policy, deferred=True)
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sums of products by index names: ``einsum("bij,bjk->bik", x, y)`` is ``bmm``.
 
@@ -162,7 +162,7 @@ def _bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | Non
     return [(_of_pairs if few and alike else _by_einsum, 4, {})]
 
 
-@public("nn.functional", autocast=by_place("widest"))
+@public("nn.functional", autocast=by_place("widest"), deferred=True)
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``y[o] = input1 . weight[o] . input2 + bias[o]``: x1 (*, i), x2 (*, j), weight (o, i, j) -> (*, o).
 

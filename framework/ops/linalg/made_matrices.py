@@ -134,7 +134,7 @@ def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     return householder_product(input, input2)
 
 
-@public("linalg", name="diagonal")
+@public("linalg", name="diagonal", deferred=True)
 def _diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The diagonal of every matrix, a view: (*, m, n) -> (*, min(m, n)) for offset 0.
 

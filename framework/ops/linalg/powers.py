@@ -57,7 +57,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 public(method=True, name="matrix_power")(matrix_power)
 
 
-@public("linalg", out=True, autocast="lower")
+@public("linalg", out=True, autocast="lower", deferred=True)
 def multi_dot(tensors: Any) -> Tensor:
     """The product of two or more matrices in the order that needs the fewest multiplications.
 
@@ -99,12 +99,14 @@ def _cheapest(xs: list) -> Tensor:
             best[i, j] = min((best[i, k][0] + best[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
                              for k in range(i, j))
 
-    def build(i: int, j: int) -> Tensor:
-        if i == j:
-            return xs[i]
-        k = best[i, j][1]
-        return matmul(build(i, k), build(k + 1, j))
-    return build(0, n - 1)
+    return _in_order(xs, best, 0, n - 1)
+
+
+def _in_order(xs: list, best: dict, i: int, j: int) -> Tensor:
+    if i == j:
+        return xs[i]
+    k = best[i, j][1]
+    return matmul(_in_order(xs, best, i, k), _in_order(xs, best, k + 1, j))
 
 
 _DEGREE = 15  # of the Taylor polynomial, for norms up to 1/2: its error is below 1e-17

@@ -86,7 +86,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     return _product("dot", input=input, tensor=tensor)
 
 
-@public(method="outer ger", alias="ger", out=True)
+@public(method="outer ger", alias="ger", out=True, deferred=True)
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """All products of two vectors' elements: (m), (n) -> (m, n). Raises ShapeError for other shapes.
 
@@ -100,7 +100,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return mul_op.run(take_shape(input, (input._array.shape[0], 1)), vec2)
 
 
-@public(method=True, out=True, autocast=by_place("widest", "lower"))
+@public(method=True, out=True, autocast=by_place("widest", "lower"), deferred=True)
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Sums over the last dimension of both: (*a, n), (*b, n) -> (*a, *b); numbers multiply.
 
@@ -237,7 +237,7 @@ def _as_matrix(x: Tensor, summed: tuple[int, ...], order: tuple[int, ...], shape
 _ORDERS = tuple(range(64))
 
 
-@public(out=True, autocast=by_place("widest", "lower"))
+@public(out=True, autocast=by_place("widest", "lower"), deferred=True)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Sums over pairs of dimensions: the last ``dims`` of ``a`` with the first of ``b``, or two lists.
 
@@ -277,7 +277,7 @@ cross_op = Op("cross", "x y", batch=rowwise, kernel=_cross_kernel, native="cross
                    "y": lambda g, x, y_shape, dim: sum_to(cross_op(g, x, dim=dim), size=y_shape)})
 
 
-@public("linalg", name="cross", out=True)
+@public("linalg", name="cross", out=True, deferred=True)
 def _linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The cross product of vectors of 3 elements along ``dim``; the other dimensions broadcast.
 
@@ -295,7 +295,7 @@ def _linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     return cross_op.run(input, other, dim=at - input.ndim)
 
 
-@public(method=True, op=cross_op, out=True)
+@public(method=True, op=cross_op, out=True, deferred=True)
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross product of vectors of 3 elements along ``dim`` (default: the first of size 3).
 
@@ -334,7 +334,7 @@ def _kron(x: Tensor, y: Tensor) -> list[Step]:
     return [(_blocks, 2, {"wide": wide, "tall": tall, "shape": tuple([a * b for a, b in zip(*shapes)])})]
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, deferred=True)
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product: every element of ``input`` times the whole of ``other``, as blocks.
 

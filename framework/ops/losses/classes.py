@@ -372,7 +372,16 @@ def _nll_loss(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index
     return [(_nll_of_records, 3, settings)]
 
 
-@public("nn.functional", op=pick_class, autocast="float32")
+def _classes_alone(input: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: Any = -100,
+                   reduction: str = "mean", label_smoothing: float = 0.0) -> Positions | str | None:
+    if weight is not None or ignore_index != -100:
+        return "weights of classes, or one that is ignored"
+    if target.is_floating_point():
+        return None
+    return Positions(1, input.shape[1 if input.ndim > 1 else 0])
+
+
+@public("nn.functional", op=pick_class, autocast="float32", deferred=_classes_alone)
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
              ignore_index: int = -100, reduction: str = "mean") -> Tensor:
     """``-w[t] * input[t]`` for log-probabilities: (N, C), (C) or (N, C, d1...), classes t without C.
@@ -385,12 +394,6 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
     tensor(0.4904)
     """
     return _nll_loss(input, target, weight, ignore_index, reduction)
-
-
-def _classes_alone(input: Tensor, target: Tensor, *others: Any, **settings: Any) -> Positions | str:
-    if others or settings:
-        return "weights of classes, or other settings"
-    return Positions(1, input.shape[1 if input.ndim > 1 else 0])
 
 
 @public("nn.functional", autocast="float32", deferred=_classes_alone)

@@ -15,7 +15,7 @@ from ..reduce.sums import as_summed, sum_op
 from .elements import _alike, _reduced
 
 
-@public("nn.functional", autocast="float32")
+@public("nn.functional", autocast="float32", deferred=True)
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, *,
                         reduction: str = "mean") -> Tensor:
     """``max(0, -t * (x1 - x2) + margin)`` for targets 1 (x1 should be larger) and -1.
@@ -31,7 +31,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     return _reduced(losses, reduction, "margin_ranking_loss")
 
 
-@public("nn.functional", autocast="float32")
+@public("nn.functional", autocast="float32", deferred=True)
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, *,
                          reduction: str = "mean") -> Tensor:
     """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1.
@@ -57,7 +57,7 @@ _angles = Elementwise(  # of the products of two vectors
         "xx": f"-0.5 * {_TURN} * {_COS} / (xx + 1e-12)", "yy": f"-0.5 * {_TURN} * {_COS} / (yy + 1e-12)"})
 
 
-@public("nn.functional", autocast="float32")
+@public("nn.functional", autocast="float32", deferred=True)
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, *,
                           reduction: str = "mean") -> Tensor:
     """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1.
@@ -90,7 +90,7 @@ nearer = Elementwise(
          "far": "where(near - far + margin >= 0, -g, 0.0)"})
 
 
-@public("nn.functional", autocast="float32")
+@public("nn.functional", autocast="float32", deferred=True)
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0,
                         p: float = 2.0, eps: float = 1e-6, swap: bool = False, *,
                         reduction: str = "mean") -> Tensor:

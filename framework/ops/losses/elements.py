@@ -19,6 +19,7 @@ from ..pointwise.activations import logsigmoid_op
 from ..record.args import number_arg, tensor_arg
 from ..record.autocast import by_place
 from ..record.batched import innermost
+from ..record.deferred import fails_for_numbers
 from ..record.planned import Step, planned
 from ..record.public import public
 from ..reduce.sums import mean_op, sum_op
@@ -235,7 +236,7 @@ def _bce_loss(input: Tensor, target: Tensor, weight: Tensor | None, reduction: s
     return [(_checked_bce, 3, {"reduction": reduction})]
 
 
-@public("nn.functional", op=_bce, autocast=by_place("refused", "float32"))
+@public("nn.functional", op=_bce, autocast=by_place("refused", "float32"), deferred=fails_for_numbers)
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
                          reduction: str = "mean") -> Tensor:
     """``-(t * log(input) + (1 - t) * log(1 - input))`` for probabilities, the logs at least -100.
@@ -301,7 +302,7 @@ def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean",
     return _reduced(losses, reduction, "kl_div")
 
 
-@public("nn.functional", autocast="float32")
+@public("nn.functional", autocast="float32", deferred=True)
 def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """``log(1 + exp(-t * input))`` for targets -1 and 1. Raises ShapeError unless both have one shape.
 
@@ -323,7 +324,7 @@ _stirling = Elementwise(  # of numbers above 1
     result="float", vjp={"t": f"where(t > 1, g * (log({_MANY}) + 0.5 / {_MANY}), 0.0)"})
 
 
-@public("nn.functional", autocast="float32")
+@public("nn.functional", autocast="float32", deferred=True)
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, *,
                      eps: float = 1e-8, reduction: str = "mean") -> Tensor:
     """``exp(input) - t * input``, or ``input - t * log(input + eps)`` with ``log_input=False``.

@@ -166,7 +166,13 @@ def _by_running(x: Tensor, mean: Any, var: Any, weight: Any, bias: Any, eps: flo
     return in_one_dtype(fixed_norm, x, mean, var, weight, bias, per=per, eps=eps)
 
 
-@public("nn.functional")
+def _follows_nothing(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+                     weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
+                     momentum: float = 0.1, eps: float = 1e-5) -> str | None:
+    return "running statistics that change" if training and running_mean is not None else None
+
+
+@public("nn.functional", deferred=_follows_nothing)
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
                weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
                momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
@@ -241,7 +247,12 @@ def _batch_normed(x: Tensor, weight: Tensor | None, bias: Tensor | None, **setti
     return in_one_dtype(batch_norm_op, x, weight, bias, **settings)
 
 
-@public("nn.functional")
+def _follows_none_of_each(input: Tensor, running_mean: Tensor | None = None, *others: Any,
+                          **settings: Any) -> str | None:
+    return None if running_mean is None else "running statistics"
+
+
+@public("nn.functional", deferred=_follows_none_of_each)
 def instance_norm(input: Tensor, running_mean: Tensor | None = None,
                   running_var: Tensor | None = None, weight: Tensor | None = None,
                   bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1,
@@ -266,7 +277,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None,
     return _followed(made, running_mean, running_var, momentum, n, op)
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
                bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """``(input - mean) / sqrt(var + eps) * w + b`` over groups of channels of (N, C, ...) (1803.08494).
@@ -307,7 +318,7 @@ def _norm_of_groups(x: Tensor, weight: Tensor | None, bias: Tensor | None, per: 
     return take_shape(y, x.shape), mean, var
 
 
-@public("nn.functional", autocast="float32")
+@public("nn.functional", autocast="float32", deferred=True)
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
                         k: float = 1.0) -> Tensor:
     """``x / (k + alpha * mean of x**2 over size neighbouring channels)**beta``: (n, c, *) -> (n, c, *).

@@ -407,7 +407,7 @@ def _glu(x: Tensor, dim: int) -> list[Step]:
     return [(_halves_gated, 1, {"at": at})] if size else [(clone, 1, {})]
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along ``dim`` times the sigmoid of the second (Dauphin et al., 1612.08083).
 

@@ -56,7 +56,7 @@ def _masked_fill_call(input: Any, mask: Any, value: Any) -> Call | None:
     return (where_op, (mask, value, input), {}) if type(value) in (int, float) else None
 
 
-@public(method=True, inplace=True, call=_masked_fill_call)
+@public(method=True, inplace=True, call=_masked_fill_call, deferred=True)
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """The tensor with ``value`` (a number or 0-dim tensor) wherever the bool ``mask`` holds.
 

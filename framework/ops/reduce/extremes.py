@@ -143,7 +143,7 @@ min_op = Op("min", "x", onnx="best(x, dim, keepdim, False)", runtime="best('min'
             outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
 
 
-@public(method=True, op=max_op, out=True)
+@public(method=True, op=max_op, out=True, deferred=True)
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
     """The largest element; along ``dim``: (values, indices); with another tensor: ``maximum``.
 
@@ -163,7 +163,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
     return return_types.max(*_best(max_op, input, dim, keepdim))
 
 
-@public(method=True, op=min_op, out=True)
+@public(method=True, op=min_op, out=True, deferred=True)
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
     """The smallest element; along ``dim``: (values, indices); with another tensor: ``minimum``.
 

@@ -44,7 +44,7 @@ cumsum_op = Op("cumsum", "x", onnx="summed(x, dim, reverse)", runtime="cumulated
                vjp={"x": lambda g, dim, reverse: cumsum_op(g, dim=dim, reverse=not reverse)})
 
 
-@public(method=True, inplace=True, op=cumsum_op, out=True)
+@public(method=True, inplace=True, op=cumsum_op, out=True, deferred=True)
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The running sum along ``dim``: ``y[i] = input[0] + ... + input[i]``.
 
@@ -112,7 +112,7 @@ def _along(op: Op, x: Tensor, dim: int) -> Tensor:
     return op.run(x, dim=dim)
 
 
-@public(method=True, inplace=True, op=cumprod_op, out=True)
+@public(method=True, inplace=True, op=cumprod_op, out=True, deferred=True)
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The running product along ``dim``: ``y[i] = input[0] * ... * input[i]``.
 
@@ -235,7 +235,7 @@ logcumsumexp_op = Op("logcumsumexp", "x", native="logcumsumexp", kernel=_logcums
                      infer=lambda x, *, dim: x, vjp={"x": _logcumsumexp_vjp})
 
 
-@public(method=True, op=logcumsumexp_op, out=True)
+@public(method=True, op=logcumsumexp_op, out=True, deferred=True)
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """``log(exp(input[0]) + ... + exp(input[i]))`` along ``dim``, without overflow.
 
@@ -269,7 +269,7 @@ def _joined(parts: list[Tensor], dim: int) -> Tensor:
     return result  # type: ignore[return-value]
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, deferred=True)
 def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
          append: Tensor | None = None) -> Tensor:
     """The ``n``-th difference along ``dim``: ``y[i] = input[i + 1] - input[i]``, n times.

@@ -142,7 +142,7 @@ def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Ten
     return _along(log_softmax_op, input, dim, dtype)
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """``softmax(-input)`` along ``dim``.
 

@@ -176,7 +176,7 @@ nansum_op, nanmean_op = [Op(name, "x", kernel=kernel, batch=along("dims"), infer
                          for name, kernel in (("nansum", _nansum_kernel), ("nanmean", _nanmean_kernel))]
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, deferred=True)
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over ``dim`` of what is not nan.
 
@@ -188,7 +188,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
     return sum(_ignored_nan(tensor_arg(input, "nansum")), dim, keepdim, dtype=dtype)
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, deferred=True)
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean over ``dim`` of what is not nan; nan where nothing is left.
 
@@ -251,7 +251,7 @@ prod_op = Op("prod", "x", onnx="reduced('ReduceProd', x, -1, False)",
              vjp={"x": lambda g, x: gate(reshape_op(g, shape=(*g.shape, 1)), others(x))})
 
 
-@public(method=True, op=prod_op, out=True, autocast="float32")
+@public(method=True, op=prod_op, out=True, autocast="float32", deferred=True)
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The product over one dimension, or of all elements.
 

@@ -67,7 +67,7 @@ norm_op = Op("vector_norm", "x", onnx="norm(x, ord, dims, keepdim)",
              vjp={"x": _norm_vjp})
 
 
-@public("linalg", op=norm_op, out=True)
+@public("linalg", op=norm_op, out=True, deferred=True)
 def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
                 dtype: Any = None) -> Tensor:
     """``sum(|input| ** ord) ** (1 / ord)`` over ``dim`` (an int, several, or None for all).

@@ -41,7 +41,7 @@ roll_op = Op("roll", "x", onnx="rolled(x, shifts, dims)", runtime="rolled(x, shi
                  g, shifts=tuple(-s for s in shifts) if dims else -shifts, dims=dims)})
 
 
-@public(method=True, op=flip_op)
+@public(method=True, op=flip_op, deferred=True)
 def flip(input: Tensor, *dims: Any) -> Tensor:
     """A copy with the order of the elements reversed along the given dimensions.
 
@@ -54,7 +54,7 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
     return flip_op.run(input, dims=found)
 
 
-@public(method=True)
+@public(method=True, deferred=True)
 def fliplr(input: Tensor) -> Tensor:
     """A copy reversed along dimension 1: left and right change places.
 
@@ -65,7 +65,7 @@ def fliplr(input: Tensor) -> Tensor:
     return flip_op.run(_matrix(input, "fliplr"), dims=(1,))
 
 
-@public(method=True)
+@public(method=True, deferred=True)
 def flipud(input: Tensor) -> Tensor:
     """A copy reversed along dimension 0: up and down change places.
 
@@ -77,7 +77,7 @@ def flipud(input: Tensor) -> Tensor:
     return flip_op.run(input, dims=(0,))
 
 
-@public(method=True, op=roll_op)
+@public(method=True, op=roll_op, deferred=True)
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """A copy with the elements shifted along dimensions; what leaves at one end comes in at the other.
 
@@ -100,7 +100,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     return roll_op.run(input, shifts=steps, dims=places)
 
 
-@public(method=True)
+@public(method=True, deferred=True)
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """A copy turned by ``k`` quarters in the plane of two dimensions, from the first to the second.
 
@@ -149,7 +149,7 @@ tile_op = Op("tile", "x", onnx="tiled(x, reps)", runtime="tiled(x, reps)",
                  reps, (1,) * (len(reps) - x.ndim) + x.shape)), x.dtype))
 
 
-@public("", method=True, op=tile_op)
+@public("", method=True, op=tile_op, deferred=True)
 def repeat(input: Tensor, *repeats: Any) -> Tensor:
     """A copy repeated so many times along each dimension; further numbers add dimensions in front.
 
@@ -168,7 +168,7 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
     return tile_op.run(input, reps=reps)
 
 
-@public(method=True, op=tile_op)
+@public(method=True, op=tile_op, deferred=True)
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """A copy repeated so many times along each dimension; missing numbers in front count as 1.
 

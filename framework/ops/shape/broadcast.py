@@ -114,7 +114,7 @@ def _expand_method(input: Tensor, *size: Any) -> Tensor:
     return expand.run(input, size=wanted)
 
 
-@public("", method=True)
+@public("", method=True, deferred=True)
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """The tensor expanded to the shape of ``other``, without copying.
 

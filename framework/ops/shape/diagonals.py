@@ -63,7 +63,7 @@ put_diagonal = Op("put_diagonal", "x", kernel=_put_diagonal_kernel, jvp="linear"
                   vjp={"x": lambda g, offset, dims: diagonal_op(g, offset=offset, dims=dims)})
 
 
-@public(method=True, op=diagonal_op)
+@public(method=True, op=diagonal_op, deferred=True)
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A view of the diagonal of dimensions ``dim1`` and ``dim2``, which becomes the last dimension.
 
@@ -125,7 +125,7 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     return triu_op.run(_matrix(input, "triu"), k=int(diagonal))
 
 
-@public(method=True, op=put_diagonal)
+@public(method=True, op=put_diagonal, deferred=True)
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Square matrices, at dimensions ``dim1`` and ``dim2``, with the last dimension on the diagonal.
 
@@ -148,7 +148,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return put_diagonal.run(input, shape=tuple(shape), offset=int(offset), dims=(a, b))
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, deferred=True)
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A matrix with the vector on its diagonal, or a copy of the diagonal of a matrix.
 
@@ -188,7 +188,7 @@ trace_op = Op("trace", "A", kernel=lambda xp, A: xp.asarray(xp.trace(A, dtype=A.
               infer=lambda A: Meta((), A.dtype), jvp="linear", vjp={"A": _trace_vjp})
 
 
-@public(method=True, autocast="float32")
+@public(method=True, autocast="float32", deferred=True)
 def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix; integers are summed as int64.
 

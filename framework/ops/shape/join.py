@@ -188,7 +188,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else check_out(out, result, "stack")
 
 
-@public()
+@public(deferred=True)
 def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The tensors side by side: along dimension 1, or 0 for vectors.
 
@@ -201,7 +201,7 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     return cat(xs, 0 if xs[0].ndim == 1 else 1, out=out)
 
 
-@public(alias="row_stack")
+@public(alias="row_stack", deferred=True)
 def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The tensors below each other: along dimension 0, vectors as rows.
 
@@ -217,7 +217,7 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     return cat(rows, 0, out=out)
 
 
-@public()
+@public(deferred=True)
 def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The tensors behind each other: along dimension 2.
 
@@ -232,7 +232,7 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     return cat(deep, 2, out=out)
 
 
-@public()
+@public(deferred=True)
 def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The tensors side by side, vectors as columns.
 

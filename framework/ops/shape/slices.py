@@ -131,7 +131,7 @@ def slice_along(x: Tensor, dim: int, key: Any) -> Tensor:
     return seen if seen is not NotImplemented else take_slice(x, whole)
 
 
-@public(method=True)
+@public(method=True, deferred=True)
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """A view of one position along a dimension, which is dropped.
 
@@ -148,7 +148,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return slice_along(input, at, int(index))
 
 
-@public(method=True)
+@public(method=True, deferred=True)
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """A view of ``length`` positions from ``start`` along a dimension.
 

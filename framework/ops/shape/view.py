@@ -205,7 +205,7 @@ def view(input: Tensor, *size: Any) -> Tensor:
     return out
 
 
-@public("", method=True)
+@public("", method=True, deferred=True)
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The same memory in the shape of ``other``.
 
@@ -402,7 +402,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return take_shape(input, (*shape[:start], math.prod(shape[start:end + 1]), *shape[end + 1:]))
 
 
-@public(method=True)
+@public(method=True, deferred=True)
 def ravel(input: Tensor) -> Tensor:
     """All elements in one dimension.
 

@@ -95,7 +95,7 @@ fold_windows = Op("fold_windows", "x", kernel=_fold_kernel, jvp="linear", batch=
                       g, dim=dim, size=x_shape[-1], step=step)})
 
 
-@public("", method=True, op=unfold_op)
+@public("", method=True, op=unfold_op, deferred=True)
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """A view of all windows of ``size`` along a dimension, ``step`` apart; a last dimension holds them.
 

@@ -33,7 +33,7 @@ def _areas(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]:
     return heights * steps * 0.5, at
 
 
-@public(alias="trapz")
+@public(alias="trapz", deferred=True)
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
     """The integral along ``dim`` by the trapezoid rule; ``x``: the points, else they are ``dx`` (1) apart.
 

@@ -1,0 +1,119 @@
+"""Every function that says that a compiled function may put it off, on the samples of the table: plain and
+compiled calls give the same bits, gradients and exceptions, whatever numbers come after those with which
+it was recorded.
+"""
+
+import gc
+import warnings
+
+import numpy as np
+import pytest
+from table import ROWS, cast_inputs, changes_inputs, row_id, tensors
+from test_samples import flat
+
+import framework as fw
+from framework.jit import deferral
+from framework.jit import plans as plans_module
+from framework.ops.language.elementwise import Elementwise
+from framework.ops.record.public import PUBLIC
+
+SAYS = {(p.namespace, p.name) for p in PUBLIC if p.deferred or isinstance(p.op, Elementwise)}
+MINE = [row for row in ROWS if (row.namespace, row.name) in SAYS and not changes_inputs(row)]
+# what comes in place of a sample's numbers, once they are recorded; the last ones again
+NUMBERS = [None] * 5 + [0.0, -1.0, np.nan, np.inf, 1e30, None, -0.0, None]
+
+
+@pytest.fixture(autouse=True)
+def _every_call_counts(monkeypatch):
+    monkeypatch.setattr(plans_module, "PLAIN_CALLS", 0)
+    monkeypatch.setattr(plans_module, "Trial", lambda: None)
+
+
+def test_the_rows_are_there():
+    """Hundreds of functions, and those that take most of a network's time among them."""
+    names = {row.name for row in MINE}
+    assert len(names) > 250
+    assert {"conv2d", "group_norm", "max_pool3d", "einsum", "flip", "cosine_similarity"} <= names
+
+
+@pytest.mark.parametrize("row", MINE, ids=row_id)
+def test_whatever_numbers_come(row):
+    for sample in row.samples:
+        if not any(isinstance(a, np.ndarray) and a.dtype == np.float64 for a in sample.inputs):
+            continue
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            plain, compiled = [list(calls(sample, compile)) for compile in (lambda f: f, fw.compile)]
+        for number, a, b in zip(NUMBERS, plain, compiled):
+            assert a == b, f"{sample.label}, with {number}: {a} and compiled {b}"
+
+
+def calls(sample, compile):
+    """What each call gives: the loss and gradients, then the results of a call that records no graph."""
+    given = cast_inputs(sample, np.float32)
+
+    @compile
+    def there_and_back(*xs):
+        found = [y for y in flat(sample.call(fw, *[x * 1 if counts(x) else x for x in xs]))
+                 if isinstance(y, fw.Tensor) and y.requires_grad]
+        loss = sum([(y * 1.5).sum() for y in found]) if found else None
+        del found
+        if loss is not None:
+            loss.backward()
+        return loss
+
+    @compile
+    def forward(*xs):
+        return sample.call(fw, *[x * 1 if counts(x) else x for x in xs])
+    for number in NUMBERS:
+        arrays = [a.copy() if isinstance(a, np.ndarray) else a for a in given]
+        for a in arrays:
+            if number is not None and isinstance(a, np.ndarray) and a.dtype == np.float32 and a.size:
+                a.reshape(-1)[:: 2] = number
+        yield outcome(there_and_back, tensors(arrays, grad=sample.grad)), outcome(forward, tensors(arrays))
+
+
+def counts(x):
+    return isinstance(x, fw.Tensor) and x.is_floating_point()
+
+
+def outcome(f, given):
+    try:
+        found = f(*given)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    grads = [x.grad for x in given if isinstance(x, fw.Tensor)]
+    return [told(y) for y in [*flat(found), *grads]]
+
+
+def told(y):
+    if not isinstance(y, fw.Tensor):
+        return repr(y)
+    a = y.detach().resolve_conj().resolve_neg().numpy()
+    a = np.where(a != a, a.dtype.type(np.nan), a) if a.dtype.kind in "fc" else a  # any nan is as good
+    return str(y.dtype), tuple(y.shape), y.stride(), np.ascontiguousarray(a).tobytes()
+
+
+def test_results_that_die_while_a_backward_is_learned(monkeypatch):
+    """A cycle holds them until the garbage collector comes, which it may at any time."""
+    def collected(session, why, plain=deferral.Session.one_by_one):
+        plain(session, why)
+        gc.collect()
+
+    def step(w, cycle):
+        w.grad = None
+        hold = [w * 2]
+        if cycle:
+            hold.append(hold)
+        loss = (w * 3).sum()
+        del hold
+        loss.backward()
+        return loss
+    compiled, w = fw.compile(step), fw.ones(3, requires_grad=True)
+    monkeypatch.setattr(deferral.Session, "one_by_one", collected)
+    gc.disable()
+    try:
+        for number in range(8):
+            assert compiled(w, number > 3).item() == 9 and w.grad.tolist() == [3, 3, 3]
+    finally:
+        gc.enable()
