@@ -17,7 +17,7 @@ _MODES = {"nearest": ("nearest", (1, 2, 3)), "nearest-exact": ("nearest-exact", 
           "trilinear": ("linear", (3,)), "bicubic": ("cubic", (2,))}
 
 
-@public("nn.functional", op=resample)
+@public("nn.functional", op=resample, deferred=True)
 def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
                 antialias: bool = False) -> Tensor:

@@ -10,7 +10,11 @@ from ..reduce.vector_norm import norm_op, p_norm
 from .matrix_norm import matrix_norm
 
 
-@public(method=True, op=norm_op, out=True)
+def _of_vectors(input: Tensor, p: Any = "fro", *others: Any, **settings: Any) -> str | None:
+    return "singular values, which may not converge" if p == "nuc" else None
+
+
+@public(method=True, op=norm_op, out=True, deferred=_of_vectors)
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
          dtype: Any = None) -> Tensor:
     """The norm of order ``p`` over ``dim`` of the elements as a vector; "fro" is ``p=2``.

@@ -165,7 +165,7 @@ _prelu = Elementwise("prelu", "x weight", "where(x > 0, x, weight * x)", result=
                      vjp={"x": "where(x > 0, g, g * weight)", "weight": "where(x > 0, 0.0, g * x)"})
 
 
-@public("nn.functional", method=True, op=_prelu, autocast="lower")
+@public("nn.functional", method=True, op=_prelu, autocast="lower", deferred=True)
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """``input`` where positive, else ``weight * input``, the weight being learned (arXiv:1502.01852).
 
