@@ -8,6 +8,7 @@ import numpy as np
 import framework as fw
 
 F, nn = fw.nn.functional, fw.nn
+ROW, PLACES = fw.tensor([1, 0, 3, 2]), fw.tensor([[1, 0, 3, 2], [2, 2, 0, 1], [3, 1, 0, 0], [0, 1, 2, 3]])
 UNARY = [fw.tanh, fw.sigmoid, fw.exp, fw.sin, F.relu, F.gelu, F.silu, lambda x: x * 0.5, lambda x: 1.0 - x,
          lambda x: x / 3, lambda x: -x, lambda x: x.abs(), lambda x: x.square(), lambda x: x.softmax(-1),
          lambda x: F.layer_norm(x, (4,)), lambda x: x.sum(-1, keepdim=True) + x, lambda x: x.t().t(),
@@ -16,10 +17,26 @@ UNARY = [fw.tanh, fw.sigmoid, fw.exp, fw.sin, F.relu, F.gelu, F.silu, lambda x: 
          lambda x: x[1:2] * x, lambda x: x.chunk(2, 1)[0].repeat(1, 2),
          lambda x: x.log_softmax(0),
          lambda x: x.unsqueeze(0).squeeze(0), lambda x: x * -0.0, lambda x: F.softplus(x),
-         lambda x: x * x * x]
+         lambda x: x * x * x,
+         lambda x: x.flip(0), lambda x: x.roll(1, 1), lambda x: x.cumsum(1),
+         lambda x: x / (x.norm(dim=1, keepdim=True) + 1),
+         lambda x: F.normalize(x, dim=0), lambda x: F.group_norm(x, 2), lambda x: F.max_pool1d(x, 3, 1, 1),
+         lambda x: F.avg_pool1d(x[None], 3, 1, 1)[0], lambda x: F.adaptive_avg_pool1d(x, 4),
+         lambda x: x - x.std(1, keepdim=True), lambda x: x.masked_fill(x > 1, 0.5),
+         lambda x: x.gather(1, PLACES), lambda x: x.index_select(0, ROW),
+         lambda x: x.prod(1, keepdim=True) + x,
+         lambda x: F.batch_norm(x, None, None, training=True),
+         lambda x: x + F.cross_entropy(x, ROW, label_smoothing=0.1),
+         lambda x: x * F.cross_entropy(x, ROW, reduction="none"),
+         lambda x: F.conv_transpose1d(x, x[:, None, :1])[:, :4], lambda x: x.clone(),
+         lambda x: x.narrow(0, 0, 4)]
 BINARY = [fw.add, fw.sub, fw.mul, lambda x, y: x / (y.square() + 1), lambda x, y: x @ y, fw.maximum,
           lambda x, y: fw.where(x > y, x, y), lambda x, y: F.linear(x, y), lambda x, y: x + y[0],
-          lambda x, y: fw.addmm(x, x, y), lambda x, y: fw.atan2(x, y), lambda x, y: fw.cat([x, y])[:4]]
+          lambda x, y: fw.addmm(x, x, y), lambda x, y: fw.atan2(x, y), lambda x, y: fw.cat([x, y])[:4],
+          lambda x, y: fw.einsum("ij,kj->ik", x, y), lambda x, y: F.cosine_similarity(x, y)[:, None] * x,
+          lambda x, y: x + F.mse_loss(x, y), lambda x, y: fw.cdist(x, y), lambda x, y: F.prelu(x, y[0]),
+          lambda x, y: fw.hstack([x, y])[:, 2:6], lambda x, y: fw.tensordot(x, y, 1),
+          lambda x, y: fw.max(x) - y]
 EVENTS = ["read", "in place", "numpy", "data", "hook", "no_grad", "branch", "detach", "keep", "weak", "set",
           "error", "toggle", "grad in", "double", "print", "alias", "copy"]
 
