@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/pool.h"
-#include "base/simd.h"
+#include "base/vecmath.h"
 
 namespace fw::small {
 namespace {
@@ -107,6 +107,33 @@ template <class T, class F> void products(const T* start, int64_t count, int64_t
     });
 }
 
+using V = Vec<double>;
+
+// One-sided Jacobi's method (M. R. Hestenes, 1958), of a vector of matrices at once: columns are turned in pairs until all are
+// orthogonal; their lengths are the singular values.
+void make_orthogonal(V (*column)[MOST], int64_t columns, int64_t length) {
+    constexpr int SWEEPS = 30;
+    constexpr double precise = 1e-15;
+    for (int sweep = 0, turned = 1; turned && sweep < SWEEPS; ++sweep) {
+        turned = 0;
+        for (int64_t j = 1; j < columns; ++j)
+            for (int64_t i = 0; i < j; ++i) {
+                V *p = column[i], *q = column[j], own = {}, other = {}, both = {};
+                for (int64_t k = 0; k < length; ++k) own += p[k] * p[k], other += q[k] * q[k], both += p[k] * q[k];
+                const auto turns = abs<double>(both) > precise * sqrt(own * other);
+                if (!math::any(turns)) continue;
+                turned = 1;
+                const V z = turns ? (other - own) / (2.0 * both) : V{}, size = abs<double>(z);
+                const V t = math::copysign<V>(1.0 / (size + sqrt(1.0 + z * z)), z), c = 1.0 / sqrt(1.0 + t * t);
+                const V cosine = turns ? c : V{} + 1.0, sine = turns ? c * t : V{};
+                for (int64_t k = 0; k < length; ++k) {
+                    const V x = p[k], y = q[k];
+                    p[k] = cosine * x - sine * y, q[k] = sine * x + cosine * y;
+                }
+            }
+    }
+}
+
 }  // namespace
 
 template <class T> bool inverses(const T* start, int64_t count, int64_t n, T* out) {
@@ -152,15 +179,59 @@ template <class T> bool cholesky_factors(const T* start, int64_t count, int64_t 
     return positive;
 }
 
+template <class T> bool singular_values(const T* start, int64_t count, int64_t m, int64_t n, T* out) {
+    constexpr int64_t L = lanes<double>;
+    constexpr int digits = 52;
+    const int64_t columns = std::min(m, n), length = std::max(m, n), step = n > m ? 1 : n, across = n > m ? n : 1;
+    std::atomic<bool> finite{true};
+    parallel((count + L - 1) / L, 1 + 1000 / (columns * columns * length), [&](int64_t begin, int64_t end) {
+        V column[NARROW][MOST];
+        for (int64_t u = begin; u < end; ++u) {
+            V largest = {};
+            for (int64_t j = 0; j < columns; ++j)
+                for (int64_t k = 0; k < length; ++k) {
+                    double some[L];
+                    for (int64_t l = 0; l < L; ++l)
+                        some[l] = double(start[std::min(u * L + l, count - 1) * m * n + k * step + j * across]);
+                    column[j][k] = load(some);
+                    largest = maximum<double>(largest, abs<double>(column[j][k]));
+                }
+            if (math::any(~(largest < math::inf<double>))) return finite.store(false);
+            // by a power of two, so that squares hold: 2^e has e + 1023 in its bits, and its inverse 2046 less that
+            auto power = (bits<Vec<int64_t>>(largest) >> digits);
+            power = power < 1 ? power * 0 + 1 : power > 2045 ? power * 0 + 2045 : power;
+            const V by = bits<V>((2046 - power) << digits);
+            for (int64_t j = 0; j < columns; ++j)
+                for (int64_t k = 0; k < length; ++k) column[j][k] *= by;
+            make_orthogonal(column, columns, length);
+            V values[NARROW];
+            for (int64_t j = 0; j < columns; ++j) {
+                V square = {};
+                for (int64_t k = 0; k < length; ++k) square += column[j][k] * column[j][k];
+                values[j] = sqrt(square) * bits<V>(power << digits);
+                for (int64_t i = j; i > 0; --i) {  // into its place
+                    const V larger = maximum<double>(values[i - 1], values[i]);
+                    values[i] = minimum<double>(values[i - 1], values[i]), values[i - 1] = larger;
+                }
+            }
+            for (int64_t l = 0; l < std::min(L, count - u * L); ++l)
+                for (int64_t j = 0; j < columns; ++j) out[(u * L + l) * columns + j] = T(values[j][l]);
+        }
+    });
+    return finite;
+}
+
 template bool inverses(const float*, int64_t, int64_t, float*);
 template bool solutions(const float*, const float*, int64_t, int64_t, int64_t, float*);
 template void determinants(const float*, int64_t, int64_t, float*);
 template void log_determinants(const float*, int64_t, int64_t, float*, float*);
 template bool cholesky_factors(const float*, int64_t, int64_t, float*);
+template bool singular_values(const float*, int64_t, int64_t, int64_t, float*);
 template bool inverses(const double*, int64_t, int64_t, double*);
 template bool solutions(const double*, const double*, int64_t, int64_t, int64_t, double*);
 template void determinants(const double*, int64_t, int64_t, double*);
 template void log_determinants(const double*, int64_t, int64_t, double*, double*);
 template bool cholesky_factors(const double*, int64_t, int64_t, double*);
+template bool singular_values(const double*, int64_t, int64_t, int64_t, double*);
 
 }  // namespace fw::small

@@ -345,7 +345,7 @@ def _svdvals_vjp(g: Any, A: Any) -> Any:
 
 
 # the values alone, a third of the work; with a gradient the vectors are wanted, too
-svdvals_op = Op("svdvals", "A", batch=leading, adjoint=True,
+svdvals_op = Op("svdvals", "A", batch=leading, adjoint=True, native="small_svdvals",
                 infer=lambda A: Meta((*A.shape[:-2], min(A.shape[-2:])), A.dtype.to_real()),
                 vjp={"A": _svdvals_vjp},
                 kernel=checked("svd: no convergence; is there a nan or inf in the matrix?")(

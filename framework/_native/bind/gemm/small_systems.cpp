@@ -95,6 +95,26 @@ nb::object cholesky(Array A) {
     return positive ? give(out) : not_implemented();
 }
 
+nb::object svdvals(Array A) {
+    if (!matrices(A, false)) return not_implemented();
+    const int64_t m = A.shape(A.ndim() - 2), n = A.shape(A.ndim() - 1), narrow = std::min(m, n);
+    if (narrow > NARROW) return not_implemented();
+    npy_intp shape[NPY_MAXDIMS];
+    std::copy(A.shape(), A.shape() + A.ndim() - 2, shape);
+    shape[A.ndim() - 2] = narrow;
+    NewArray out = new_array(A.ndim() - 1, shape, A.type());
+    InRows rows(A);
+    bool finite;
+    {
+        Release release(A.size() * 32);
+        finite = by_float(A, [&](auto t) {
+            using T = decltype(t);
+            return singular_values(rows.data<T>(), A.size() / (m * n), m, n, out.data<T>());
+        });
+    }
+    return finite ? give(out) : not_implemented();
+}
+
 }  // namespace
 
 FW_BIND(m) {
@@ -103,6 +123,7 @@ FW_BIND(m) {
     m.def("small_det", &det, nb::arg("A"));
     m.def("small_slogdet", &slogdet, nb::arg("A"));
     m.def("small_cholesky", &cholesky, nb::arg("A"));
+    m.def("small_svdvals", &svdvals, nb::arg("A"));
 }
 
 }  // namespace fw::small
