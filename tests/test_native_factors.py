@@ -142,3 +142,48 @@ def test_large_symmetric_factors_lose_nothing_to_rounding() -> None:
     X = _native.module.ldl_solve(LD, pivots, B, hermitian=False)
     scale = np.abs(A).max((1, 2)) * np.abs(X).max((1, 2)) * 130 + np.abs(B).max((1, 2))
     assert (np.abs(A @ X - B).max((1, 2)) / scale).max() < 3e-16
+
+
+def _many(rng: np.random.Generator, shape: tuple, kind: str) -> np.ndarray:
+    a = rng.standard_normal(shape)
+    if kind == "scaled":
+        a *= 10.0 ** rng.integers(-30, 30, (shape[0], 1, 1))
+    if kind == "dependent":
+        a[:, :, -1] = a[:, :, 0]
+    return a
+
+
+@native
+@pytest.mark.parametrize("count", [1, 3, 8, 9, 50])
+@pytest.mark.parametrize("size", [(1, 1), (2, 2), (3, 2), (2, 3), (3, 3), (4, 4), (4, 9), (32, 4), (3, 32)])
+@pytest.mark.parametrize("kind", ["normal", "scaled", "dependent"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 2e-7), (np.float64, 1e-14)])
+def test_singular_values_of_small_matrices(count, size, kind, dtype, tolerance) -> None:
+    a = _many(np.random.default_rng(count), (count, *size), kind).astype(dtype)
+    found, want = _native.module.small_svdvals(a), np.linalg.svd(a.astype(np.float64), compute_uv=False)
+    assert found.dtype == dtype and found.shape == want.shape
+    assert (np.abs(found - want) <= tolerance * want[:, :1]).all()
+    turned = _native.module.small_svdvals(a.swapaxes(1, 2))
+    assert (np.abs(turned - want) <= tolerance * want[:, :1]).all()
+
+
+@native
+def test_singular_values_at_the_ends_of_the_range() -> None:
+    for diagonal in ([1.7e308, 1e308], [2e-310, 1e-310], [0, 0], [1e200, 1e-200]):
+        np.testing.assert_allclose(_native.module.small_svdvals(np.diag(diagonal)), diagonal, 1e-14)
+    for wrong in ([[np.nan, 1], [1, 1]], [[np.inf, 1], [1, 1]], np.ones((5, 5)), np.ones((2, 33)),
+                  np.ones((0, 2))):
+        assert _native.module.small_svdvals(np.asarray(wrong)) is NotImplemented
+
+
+@native
+@pytest.mark.parametrize("count", [1, 7, 8, 50])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_inverses_of_small_matrices(count, n, dtype) -> None:
+    a = _many(np.random.default_rng(n), (count, n, n), "scaled").astype(dtype)
+    found, want = _native.module.small_inv(a), np.linalg.inv(a.astype(np.float64))
+    worst = np.abs(want).max((1, 2)) * np.linalg.cond(a.astype(np.float64)) * np.finfo(dtype).eps * 4
+    np.testing.assert_array_less(np.abs(found - want).max((1, 2)), worst)
+    a[-1] = 0
+    assert _native.module.small_inv(a) is NotImplemented

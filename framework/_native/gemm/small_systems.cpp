@@ -109,6 +109,57 @@ template <class T, class F> void products(const T* start, int64_t count, int64_t
 
 using V = Vec<double>;
 
+// Element e of as many matrices, of `size` elements, as a vector has lanes, from number `first` on; behind the last one that again.
+template <class T> void read_beside(const T* start, int64_t size, int64_t count, int64_t first, V* to) {
+    constexpr int64_t L = lanes<double>;
+    double some[MOST * NARROW][L];
+    for (int64_t l = 0; l < L; ++l) {
+        const T* from = start + std::min(first + l, count - 1) * size;
+        for (int64_t e = 0; e < size; ++e) some[e][l] = double(from[e]);
+    }
+    for (int64_t e = 0; e < size; ++e) to[e] = load(some[e]);
+}
+template <class T> void write_beside(const V* from, int64_t size, int64_t count, int64_t first, T* start) {
+    constexpr int64_t L = lanes<double>;
+    double some[NARROW * NARROW][L];
+    for (int64_t e = 0; e < size; ++e) store(some[e], from[e]);
+    for (int64_t l = 0; l < std::min(L, count - first); ++l)
+        for (int64_t e = 0; e < size; ++e) start[(first + l) * size + e] = T(some[e][l]);
+}
+
+// Lanes of two vectors change places where they are to.
+FW_INLINE void exchange(V& a, V& b, Mask<double> where) {
+    const V kept = a;
+    a = where ? b : a, b = where ? kept : b;
+}
+
+// b becomes the inverses of n x n matrices beside each other, n <= NARROW, as `eliminate` and `solve_by` have them; the lanes
+// where there is none.
+Mask<double> invert_beside(V* a, int64_t n, V* b) {
+    Mask<double> singular{};
+    for (int64_t i = 0; i < n; ++i)
+        for (int64_t k = 0; k < n; ++k) b[i * n + k] = V{} + double(i == k);
+    for (int64_t i = 0; i < n; ++i) {
+        for (int64_t r = i + 1; r < n; ++r) {
+            const auto larger = abs<double>(a[r * n + i]) > abs<double>(a[i * n + i]);
+            for (int64_t k = 0; k < n; ++k)
+                exchange(a[i * n + k], a[r * n + k], larger), exchange(b[i * n + k], b[r * n + k], larger);
+        }
+        singular |= a[i * n + i] == 0.0;
+        for (int64_t r = i + 1; r < n; ++r) {
+            const V f = a[r * n + i] / a[i * n + i];
+            for (int64_t k = i + 1; k < n; ++k) a[r * n + k] -= f * a[i * n + k];
+            for (int64_t k = 0; k < n; ++k) b[r * n + k] -= f * b[i * n + k];
+        }
+    }
+    for (int64_t i = n; i-- > 0;)
+        for (int64_t k = 0; k < n; ++k) {
+            b[i * n + k] /= a[i * n + i];
+            for (int64_t r = 0; r < i; ++r) b[r * n + k] -= a[r * n + i] * b[i * n + k];
+        }
+    return singular;
+}
+
 // One-sided Jacobi's method (M. R. Hestenes, 1958), of a vector of matrices at once: columns are turned in pairs until all are
 // orthogonal; their lengths are the singular values.
 void make_orthogonal(V (*column)[MOST], int64_t columns, int64_t length) {
@@ -138,6 +189,18 @@ void make_orthogonal(V (*column)[MOST], int64_t columns, int64_t length) {
 
 template <class T> bool inverses(const T* start, int64_t count, int64_t n, T* out) {
     std::atomic<bool> regular{true};
+    if (n <= NARROW) {
+        constexpr int64_t L = lanes<double>;
+        parallel((count + L - 1) / L, 1 + 2000 / (n * n * n), [&](int64_t begin, int64_t end) {
+            V a[NARROW * NARROW], b[NARROW * NARROW];
+            for (int64_t u = begin; u < end; ++u) {
+                read_beside(start, n * n, count, u * L, a);
+                if (math::any(invert_beside(a, n, b))) return regular.store(false);
+                write_beside(b, n * n, count, u * L, out);
+            }
+        });
+        return regular;
+    }
     each(start, count, n, [&](int64_t i, double* a) {
         int64_t exchanged[MOST];
         alignas(64) double b[MOST * MOST] = {};
@@ -187,13 +250,11 @@ template <class T> bool singular_values(const T* start, int64_t count, int64_t m
     parallel((count + L - 1) / L, 1 + 1000 / (columns * columns * length), [&](int64_t begin, int64_t end) {
         V column[NARROW][MOST];
         for (int64_t u = begin; u < end; ++u) {
-            V largest = {};
+            V largest = {}, all[NARROW * MOST];
+            read_beside(start, m * n, count, u * L, all);
             for (int64_t j = 0; j < columns; ++j)
                 for (int64_t k = 0; k < length; ++k) {
-                    double some[L];
-                    for (int64_t l = 0; l < L; ++l)
-                        some[l] = double(start[std::min(u * L + l, count - 1) * m * n + k * step + j * across]);
-                    column[j][k] = load(some);
+                    column[j][k] = all[k * step + j * across];
                     largest = maximum<double>(largest, abs<double>(column[j][k]));
                 }
             if (math::any(~(largest < math::inf<double>))) return finite.store(false);
@@ -214,8 +275,7 @@ template <class T> bool singular_values(const T* start, int64_t count, int64_t m
                     values[i] = minimum<double>(values[i - 1], values[i]), values[i - 1] = larger;
                 }
             }
-            for (int64_t l = 0; l < std::min(L, count - u * L); ++l)
-                for (int64_t j = 0; j < columns; ++j) out[(u * L + l) * columns + j] = T(values[j][l]);
+            write_beside(values, columns, count, u * L, out);
         }
     });
     return finite;
