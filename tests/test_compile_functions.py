@@ -117,3 +117,38 @@ def test_results_that_die_while_a_backward_is_learned(monkeypatch):
             assert compiled(w, number > 3).item() == 9 and w.grad.tolist() == [3, 3, 3]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("turn", ["own", "part", "numpy", "written"])
+def test_pictures_that_are_handed_in_and_made_rows(turn):
+    """Whoever has their memory, wherever it begins, and if it is written meanwhile."""
+    def made():
+        fw.manual_seed(1)
+        return fw.nn.Sequential(fw.nn.Flatten(), fw.nn.Linear(300, 4), fw.nn.ReLU(), fw.nn.Linear(4, 2))
+
+    def step(net, x):
+        net.zero_grad()
+        rows = x.view(80, 3, 100)
+        if turn == "written" and seen:
+            x.mul_(0.5)
+        loss = net(x).square().mean() + rows.mean()
+        del rows
+        loss.backward()
+        return loss
+    found = []
+    for compile in (lambda f: f, fw.compile):
+        net, run, random, seen = made(), compile(step), np.random.default_rng(0), []
+        for number in range(8):
+            whole = random.standard_normal((90, 3, 10, 10)).astype(np.float32)
+            array = whole[:80].copy()
+            if turn == "part" and number > 3:
+                x = fw.tensor(whole)[number:80 + number]
+            else:
+                x = fw.from_numpy(array) if turn == "numpy" else fw.tensor(array)
+            loss = run(net, x)
+            array[0] = 0
+            seen.append((loss.item(), [p.grad.tolist() for p in net.parameters()]))
+        found.append(seen)
+    assert found[0] == found[1]
+    if plans_module.possible() and turn == "own":
+        assert any(isinstance(p, deferral.BackwardPlan) and p.served > 3 for p in run._plans.deferral.plans)

@@ -123,11 +123,17 @@ class Book:
         return name, array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
 
     def turned(self, array: Any) -> tuple[Name, tuple, bool] | None:
-        """The array that this is with its dimensions in another order, and which; whether reshaped then."""
+        """The array that this is with its dimensions in another order, and which (none: in that it has);
+        whether reshaped then.
+        """
         owner = owner_of(array)
         name = self.name_of(owner)
-        if name is None or owner is array or owner.size != array.size or not 1 < owner.ndim < 6 \
+        if name is None or owner is array or owner.size != array.size \
                 or owner.__array_interface__["data"][0] != array.__array_interface__["data"][0]:
+            return None
+        if name[0] == "e" and owner.flags.c_contiguous and array.flags.c_contiguous:
+            return name, (), True
+        if not 1 < owner.ndim < 6:
             return None
         for axes in permutations(range(owner.ndim)):
             seen = owner.transpose(axes)
@@ -252,6 +258,8 @@ class _Reader:
             return None
         name, axes, reshaped = found
         known = (array.shape, array.dtype)
+        if not axes:
+            return self._step(ndarray.reshape, (Array(name), array.shape), known)
         turned = self._step(ndarray.transpose, (Array(name), axes), None if reshaped else known)
         return self._step(ndarray.reshape, (Array(turned), array.shape), known) if reshaped else turned
 
