@@ -31,6 +31,13 @@ template <class T> Vec<double> some_of(const T* p, int64_t step, int64_t count) 
     return __builtin_convertvector(some, Vec<double>);
 }
 
+template <class T> void put_some(Vec<double> v, int64_t count, T* to) {
+    typedef T Some __attribute__((vector_size(sizeof(T) * lanes<double>)));
+    const Some some = __builtin_convertvector(v, Some);
+    if (count == lanes<double>) std::memcpy(to, &some, sizeof some);
+    else for (int64_t k = 0; k < count; ++k) to[k] = some[k];
+}
+
 constexpr double FAR = 1e50;  // beyond, numbers of the recurrences would not hold
 
 // `incomplete` where a and x are positive and less than FAR, to so many digits: sum and fraction as numerator and denominator,
@@ -79,10 +86,8 @@ Vec<double> incomplete_of(Vec<double> a, Vec<double> x, int part, double precise
     return lower;
 }
 
-// What becomes of P_k in P_(k+1), where that depends on k.
+// What becomes of P_k in P_(k+1), where all of that depends on k.
 void step(Family family, double k, double& a_k, double& b_k, double& c_k) {
-    if (family == Family::hermite) a_k = 2, b_k = 0, c_k = 2 * k;
-    if (family == Family::hermite_e) a_k = 1, b_k = 0, c_k = k;
     if (family == Family::laguerre) a_k = -1 / (k + 1), b_k = (2 * k + 1) / (k + 1), c_k = k / (k + 1);
     if (family == Family::legendre) a_k = (2 * k + 1) / (k + 1), b_k = 0, c_k = k / (k + 1);
 }
@@ -92,11 +97,16 @@ Vec<double> value_of(const Polynomial& of, Vec<double> x, Vec<double> n, double 
     using V = Vec<double>;
     const V degree = math::trunc<V>(n);
     V before = V{} + 1.0, now = of.p * x + of.q, result = degree == 0.0 ? before : now;
-    const V factor = of.a * x + of.b;
-    for (double k = 1; k < most; ++k) {
-        double a_k = 0, b_k = 0, c_k = 1;
-        if (of.family != Family::fixed) step(of.family, k, a_k, b_k, c_k);
-        const V after = (of.family == Family::fixed ? factor : a_k * x + b_k) * now - c_k * before;
+    const bool changes = of.family == Family::laguerre || of.family == Family::legendre;
+    const double more = of.family == Family::hermite ? 2 : of.family == Family::hermite_e ? 1 : 0;
+    double a_k = 0, b_k = 0, c_k = more ? more : 1;
+    V factor = (more ? more : of.a) * x + (more ? 0.0 : of.b);
+    for (double k = 1; k < most; ++k, c_k += more) {
+        if (changes) {
+            step(of.family, k, a_k, b_k, c_k);
+            factor = a_k * x + b_k;
+        }
+        const V after = factor * now - c_k * before;
         before = now;
         now = after;
         result = degree > k ? now : result;
@@ -164,8 +174,7 @@ template <class T> void polynomials(const Pairs<T>& p, const Polynomial& of, dou
         for (int64_t i = begin; i < end; i += lanes<double>) {
             const int64_t some = std::min<int64_t>(lanes<double>, end - i);
             const Vec<double> x = some_of(p.a + i * p.a_step, p.a_step, some), n = some_of(p.b + i * p.b_step, p.b_step, some);
-            const Vec<double> result = value_of(of, x, n, most);
-            for (int64_t k = 0; k < some; ++k) p.to[i + k] = T(result[k]);
+            put_some(value_of(of, x, n, most), some, p.to + i);
         }
     });
 }

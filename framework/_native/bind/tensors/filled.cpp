@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <complex>
 #include <cstring>
 
 #include "base/bf16.h"
@@ -16,6 +17,7 @@ constexpr double HALF_MAX = 65504;
 constexpr npy_intp ZEROS = 1 << 20;  // bytes of which the system may have zeros already
 
 template <class T> bool given(T value, moving::Pair& bits) {
+    static_assert(sizeof value <= sizeof bits, "there is room");
     std::memcpy(&bits, &value, sizeof value);
     return true;
 }
@@ -137,8 +139,10 @@ bool element_of(PyArray_Descr* a, PyObject* number, moving::Pair& bits) {
     const double value = PyFloat_AsDouble(number);
     if (value == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
     if (type == NPY_DOUBLE) return given(value, bits);
+    if (type == NPY_CDOUBLE) return given(std::complex<double>(value), bits);
     if (std::fabs(value) > (type == NPY_HALF ? HALF_MAX : FLT_MAX) && std::isfinite(value)) return false;  // it would warn
     if (type == NPY_FLOAT) return given(float(value), bits);
+    if (type == NPY_CFLOAT) return given(std::complex<float>(float(value)), bits);
     if (type == NPY_HALF) return PyArray_Pack(a, &bits, number) == 0 || (PyErr_Clear(), false);
     return is_bf16(a) && given(narrow(float(value)), bits);
 }
