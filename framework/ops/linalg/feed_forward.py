@@ -73,7 +73,7 @@ def feed_forward(x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tenso
 
     active: "relu" or "gelu", the approximate one.
     """
-    given = [t for t in (x, w1, b1, w2, b2) if t is not None]
+    given = [t for t in (w1, b1, w2, b2, x) if t is not None]  # the input last: it may be put off
     if state.enabled is not True or quiet.run is None and not quiet.whole \
             or not all(is_device_array(t._array) for t in given) or all(t._node is None for t in given):
         return None
