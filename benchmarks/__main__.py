@@ -39,6 +39,8 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--ops", action="store_true", help="time every public op, slowest ratio first")
     parser.add_argument("--sizes", nargs="+", choices=list(ops.SIZES), default=list(ops.SIZES),
                         help="of --ops")
+    parser.add_argument("--ways", nargs="+", choices=ops.WAYS, default=list(ops.WAYS[:2]), help="of --ops")
+    parser.add_argument("--rows", metavar="FILE", help="of --ops: rows as they come; those it has are kept")
     parser.add_argument("--dtypes", nargs="+", choices=ops.DTYPES, default=["float32"], help="of --ops")
     parser.add_argument("--layouts", nargs="+", choices=ops.LAYOUTS, default=["plain"], help="of --ops")
     options = parser.parse_args(given)
@@ -111,8 +113,8 @@ def main(given: Sequence[str] | None = None) -> int:
         if len(pair) < 2:
             raise SystemExit("--ops needs PyTorch beside it: pip install 'framework[compare]'")
         runner.set_threads(pair, options.threads)
-        ops.main(*pair, options.only, options.sizes, options.dtypes, options.layouts, options.rounds or 5,
-                 page=options.markdown, threads=options.threads)
+        ops.main(*pair, options.only, options.sizes, options.dtypes, options.layouts, options.ways,
+                 options.rounds or 5, page=options.markdown, threads=options.threads, rows=options.rows)
         return 0
     names = chosen(options.only)
     if options.list:

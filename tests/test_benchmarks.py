@@ -13,7 +13,7 @@ import pytest
 
 import framework as fw
 from benchmarks import __main__ as command
-from benchmarks import report, runner, workloads  # noqa: F401
+from benchmarks import ops, report, runner, workloads  # noqa: F401
 from benchmarks.processes import Process, measurements, without_kernels
 from benchmarks.workload import REGISTRY, Case, weights, workload
 
@@ -251,3 +251,29 @@ def test_models_on_their_way_out():
     head, rule, row = ship.table([found]).splitlines()
     assert head.count("|") == rule.count("|") == row.count("|") and row.startswith(f"| {name} | 3 sizes |")
     assert "PyTorch" not in head  # nothing was measured there
+
+
+def test_table_of_ops_is_gone_on_with(tmp_path, monkeypatch, capsys):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (the compare extra brings it)")
+    monkeypatch.setattr(ops, "limit_memory", lambda: None)     # it would hold for the rest of the tests
+    rows = str(tmp_path / "rows")
+
+    def measured(names, layouts):
+        return {t.kind for t in ops.main(fw, torch, names, ["tiny", "cache"], ["float32"], layouts,
+                                         list(ops.WAYS), rounds=1, seconds=1e-4, threads=1, rows=rows)}
+
+    first = measured(["add"], ["plain", "transposed", "broadcast"])
+    assert {(k.size, k.layout) for k in first} == {(s, y) for s in ("tiny", "cache")
+                                                   for y in ("plain", "transposed", "broadcast")}
+    assert {k.way for k in first if k.name == "add"} == set(ops.WAYS)
+    pooled = measured(["max_pool2d"], ["channels-last"]) - first
+    assert {(k.name, k.size) for k in pooled} >= {("nn.functional.max_pool2d", s) for s in ("tiny", "cache")}
+    monkeypatch.setattr(ops, "timed", lambda *_: pytest.fail("what the file has was measured again"))
+    assert measured(["add"], ["plain"]) == first | pooled
+    assert f"{len(first | pooled)} rows" in capsys.readouterr().out
+
+
+def test_left_out_rows_are_of_ops_that_there_are():
+    names = set(map(ops._table()[1], ops._table()[0]))
+    for (name, layout), reason in ops.LEFT_OUT.items():
+        assert name in names and layout in ops.LAYOUTS and reason
