@@ -403,3 +403,35 @@ def test_what_differs_in_dtype_is_converted_in_place():
     with pytest.raises(fw.errors.DTypeError, match="add_: the result is"):
         whole.add_(x)
     assert whole.tolist() == [2, 3, 4] and whole._version == 0
+
+
+def test_joined_into_memory():
+    rows, columns = [fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0])], [fw.ones(2, 1), fw.zeros(2, 2)]
+    for join, parts in ((fw.cat, columns), (fw.stack, rows), (fw.hstack, columns), (fw.vstack, rows),
+                        (fw.dstack, rows), (fw.column_stack, rows), (fw.cat, rows),
+                        (fw.column_stack, columns)):
+        dim = {"dim": 1} if join is fw.cat and parts is columns else {}
+        want = join(parts, **dim)
+        out = fw.full_like(want, -1.0)
+        seen, version = out.view(-1), out._version
+        assert join(parts, **dim, out=out) is out and out._version > version
+        assert fw.equal(out, want) and fw.equal(seen, want.view(-1))
+        with pytest.raises(fw.errors.ShapeError):
+            join(parts, **dim, out=fw.empty(7))
+    part = fw.ones(4)
+    with pytest.raises(ValueError, match="shares memory"):
+        fw.cat([part[:2], fw.ones(2)], out=part)
+    with pytest.raises(ValueError, match="shares memory"):
+        fw.hstack([part], out=part)
+
+
+def test_out_of_several_results_is_what_the_function_gives():
+    x = fw.tensor([[3.0, 1.0, 2.0]])
+    out = fw.empty(1, 2), fw.empty(1, 2, dtype=fw.int64)
+    found = fw.topk(x, 2, axis=1, out=out)
+    assert found.values is out[0] and found.indices is out[1] and type(found) is type(fw.topk(x, 2))
+    assert out[0].tolist() == [[3.0, 2.0]] and out[1].tolist() == [[0, 2]]
+    with pytest.raises(TypeError, match="out must be 2 Tensors"):
+        fw.topk(x, 2, out=out[0])
+    with pytest.raises(RuntimeError, match="out= cannot be recorded"):
+        fw.cumsum(x.requires_grad_(), 1, out=fw.empty(1, 3))

@@ -188,3 +188,33 @@ def test_inverses_of_small_matrices(count, n, dtype) -> None:
     np.testing.assert_array_less(np.abs(found - want).max((1, 2)), worst)
     a[-1] = 0
     assert _native.module.small_inv(a) is NotImplemented
+
+
+@pytest.mark.parametrize("batches", [((4,), (1,)), ((1,), (4,)), ((), (4,)), ((4,), ()), ((2, 1), (1, 3))])
+def test_systems_whose_batches_broadcast(batches) -> None:
+    """Their results and gradients are those of matrices that were repeated before."""
+    rng = np.random.default_rng(3)
+    A = fw.from_numpy(rng.standard_normal((*batches[0], 3, 3)) + 4 * np.eye(3)).requires_grad_()
+    B = fw.from_numpy(rng.standard_normal((*batches[1], 3, 2))).requires_grad_()
+    batch = np.broadcast_shapes(*batches)
+    whole = [x.detach().expand(*batch, *x.shape[-2:]).clone().requires_grad_() for x in (A, B)]
+    calls = [lambda A, B: fw.linalg.solve(A, B),
+             lambda A, B: fw.linalg.solve_triangular(A, B, upper=True),
+             lambda A, B: fw.cholesky_solve(B, A.tril()),
+             lambda A, B: fw.linalg.lu_solve(*fw.linalg.lu_factor(A), B),
+             lambda A, B: fw.linalg.lu_solve(*fw.linalg.lu_factor(A), B.mT, left=False, adjoint=True)]
+    for call in calls:
+        found, want = call(A, B), call(*whole)
+        fw.testing.assert_close(found, want)
+        got = fw.autograd.grad(found.square().sum(), (A, B))
+        for x, g, w in zip((A, B), got, fw.autograd.grad(want.square().sum(), whole)):
+            fw.testing.assert_close(g, w.sum_to_size(x.shape))
+    LD, pivots = fw.linalg.ldl_factor((A @ A.mT).detach())
+    fw.testing.assert_close(fw.linalg.ldl_solve(LD, pivots, B.detach()),
+                            fw.linalg.solve((A @ A.mT).detach(), B.detach()))
+
+
+def test_batches_that_do_not_broadcast_are_told() -> None:
+    for call in (fw.linalg.solve, lambda A, B: fw.linalg.solve_triangular(A, B, upper=True)):
+        with pytest.raises(fw.errors.ShapeError):
+            call(fw.ones(2, 3, 3), fw.ones(4, 3, 1))

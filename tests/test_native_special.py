@@ -149,3 +149,24 @@ def test_scaled_tails_far_out(dtype):
         got = fw.special.erfcx(fw.tensor(x[:n])).numpy()
         np.testing.assert_allclose(got, want[:n], 1e-14 if dtype == "float64" else 1e-6)
         assert (fw.special.log_ndtr(fw.tensor(-x[:n])).numpy()[x[:n] == np.inf] == -np.inf).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shapes", [((4, 5), (5,)), ((4, 1), (1, 5)), ((5,), (4, 1)), ((1, 1), (5,)),
+                                    ((2, 1, 3), (4, 1)), ((0, 3), (1, 3)), ((3, 1), (2, 3))])
+def test_two_operands_broadcast(shapes, dtype):
+    rng = np.random.default_rng(1)
+    x, y = (rng.uniform(1.5, 4.0, shape).astype(dtype) for shape in shapes)
+    whole = [np.ascontiguousarray(a) for a in np.broadcast_arrays(x, y)] if shapes[0][0] != 3 else None
+    calls = [lambda a, b: _native.module.polynomial(a, b, family="legendre_polynomial_p", order=0),
+             _native.module.special_gammainc, _native.module.special_gammaincc, _native.module.special_zeta]
+    for call in calls:
+        found = call(x, y)
+        if whole is None or not x.size:  # shapes that do not broadcast, or nothing beside something
+            assert found is NotImplemented
+        else:
+            assert found.flags.c_contiguous and found.dtype == dtype
+            np.testing.assert_array_equal(found, call(*whole))
+            turned = call(x[..., ::-1], np.repeat(y, 2, -1)[..., ::2])
+            np.testing.assert_array_equal(turned, call(*map(np.ascontiguousarray, np.broadcast_arrays(
+                x[..., ::-1], y))))

@@ -16,10 +16,11 @@ from ..record.batched import leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape
+from ..shape.view import take_shape
 from . import cuda_ldl
-from .factor import checked, matrix
+from .factor import checked, column, matrix
 from .lu import _size
-from .matmul import promoted
+from .matmul import in_one_batch, promoted
 
 _ALPHA = (1 + math.sqrt(17)) / 8  # keeps the growth of elements smallest
 
@@ -184,4 +185,5 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     if list(tensor_arg(pivots, "ldl_solve", "pivots").shape) != [*batch, n] or B.shape[-2] != n:
         raise ShapeError(f"ldl_solve: LD of shape {list(packed.shape)} needs pivots {[*batch, n]} and "
                          f"B (*, {n}, k), got {list(pivots.shape)} and {list(B.shape)}")
-    return ldl_solve_op.run(packed, pivots, B, hermitian=bool(hermitian))
+    packed, B, places = in_one_batch(packed, B, column(pivots))
+    return ldl_solve_op.run(packed, take_shape(places, places.shape[:-1]), B, hermitian=bool(hermitian))

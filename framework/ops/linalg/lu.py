@@ -19,7 +19,7 @@ from ..shape.slices import put_slice, slice_op
 from . import cuda_lu
 from .cuda_slopes import product
 from .factor import column, matrix, mirror, triangular_op, turned
-from .matmul import promoted, swap_last
+from .matmul import in_one_batch, promoted, swap_last
 
 
 class LU(NamedTuple):
@@ -253,6 +253,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True,
         packed = mirror(packed)
     if not left:
         B = swap_last(B)
+    packed, B, order = in_one_batch(packed, B, order)
     if adjoint is left:  # the transposed system: U.T L.T P.T X = B
         below = swap_last(packed)
         X = triangular_op.run(below, B, upper=False, unit=False)

@@ -20,7 +20,7 @@ from ..record.op import Meta, Op
 from ..record.placing import PlacingOp
 from ..record.public import check_out, public
 from ..record.rounded import native_or_wide
-from ..shape.broadcast import broadcast_shape, sum_to
+from ..shape.broadcast import broadcast_shape, sum_to, take_size
 from ..shape.view import permute_op, reshape_op
 from . import cuda
 from .contract import matmul_kernel
@@ -52,6 +52,22 @@ def promoted(op: str, **tensors: Any) -> list:
         if x.dtype is not dtype:
             dtype = promote_types(dtype, x.dtype)
     return [x if x.dtype is dtype else cast.run(x, dtype=dtype) for x in xs]
+
+
+def in_one_batch(*xs: Any) -> Any:
+    """Matrices whose batches broadcast, each as often as all of them together have one.
+
+    As they are where there is no such batch, which the record will say, and on GPUs, whose functions know
+    how to broadcast.
+    """
+    batches = [x._array.shape[:-2] for x in xs]
+    if batches.count(batches[0]) == len(xs) or any(type(x._array) is not np.ndarray for x in xs):
+        return xs
+    try:
+        batch = broadcast_shape(tuple(batches), "")
+    except ShapeError:
+        return xs
+    return [x if own == batch else take_size(x, batch + x._array.shape[-2:]) for x, own in zip(xs, batches)]
 
 
 _transposed = view_maker("transposed")

@@ -16,7 +16,7 @@ from ..shape.broadcast import take_size
 from ..shape.view import take_order, take_shape
 from .decompositions import svdvals
 from .factor import column, eye, inv_op, matrix, qr_op, row, solve_infer, solve_op, triangular_op, turned
-from .matmul import matmul_op, promoted, swap_last
+from .matmul import in_one_batch, matmul_op, promoted, swap_last
 from .rank import matrix_rank, pinv
 
 
@@ -61,6 +61,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         A, B = swap_last(A), swap_last(B)
     if A._array.shape[:-1] != B._array.shape[:-1]:
         solve_infer(Meta(A.shape, A.dtype), Meta(B.shape, B.dtype))
+        A, B = in_one_batch(A, B)
     X = solve_op.run(A, B)
     if vector:
         return take_shape(X, X.shape[:-1])
@@ -94,6 +95,7 @@ def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True
     matrix(B, "solve_triangular", square=False, name="B")
     if not left:
         A, B, upper = swap_last(A), swap_last(B), not upper
+    A, B = in_one_batch(A, B)
     X = triangular_op.run(A, B, upper=bool(upper), unit=bool(unitriangular))
     return X if left else swap_last(X)
 
@@ -110,6 +112,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     B, L = promoted("cholesky_solve", input=input, input2=input2)
     matrix(B, "cholesky_solve", square=False, name="input")
     matrix(L, "cholesky_solve", name="input2")
+    B, L = in_one_batch(B, L)
     L = turned(L) if upper else L
     X = triangular_op.run(L, B, upper=False, unit=False)
     return triangular_op.run(turned(L), X, upper=True, unit=False)

@@ -14,7 +14,7 @@ from ...tensor import Tensor
 from . import autocast
 from .autocast import Policy, choosing, without_choosing
 from .deferred import Deferred
-from .into import Call, computed_into, run_call
+from .into import Call, computed_into, native_into, run_call
 from .op import Op
 from .torch_function import asked_late
 
@@ -38,6 +38,7 @@ PUBLIC: list[Public] = []
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 HINTS = {"layout": "", "pin_memory": ""}  # what PyTorch's makers of tensors take besides: no argument of ours
 T = TypeVar("T")
+copied_into = native_into("copy")
 
 
 def public(namespace: str = "framework", *, method: bool | str = False, inplace: bool = False,
@@ -128,14 +129,20 @@ def with_out(function: Callable[..., T], name: str | None = None,
             return out
         if out is None:
             return function(*args, **settings)
-        result: Any = (autocast.as_given(function, *args, **settings) if autocast.used
-                       else function(*args, **settings))
+        result: Any
+        if autocast.used:
+            result = autocast.as_given(function, *args, **settings)
+        else:
+            try:
+                result = unchosen(*args, **settings)
+            except TypeError:  # other names, or of another class: Python refuses before anything is computed
+                result = function(*args, **settings)
         if isinstance(result, Tensor):
             return check_out(out, result, name, exact)
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"{name}: out must be {len(result)} Tensors, got {type(out).__name__}")
         results = [check_out(o, r, name, exact) for o, r in zip(out, result)]
-        return type(result)(*results) if hasattr(result, "_fields") else tuple(results)
+        return type(result)._make(results) if hasattr(result, "_fields") else tuple(results)
 
     call.__wrapped__ = _Outlined(function)  # type: ignore[attr-defined, assignment]
     call.without_out = function  # type: ignore[attr-defined]
@@ -259,6 +266,8 @@ def computed(call: Call, out: Any, op: str) -> Tensor:
 
 def check_out(out: Any, result: Tensor, op: str, exact: bool = False) -> Tensor:
     """Write ``result`` into ``out=`` of a function, PyTorch's rules: same dtype (category), no grad."""
+    if copied_into(out, result, op) is out:  # of one dtype and shape, outside of the graph
+        return out
     if not isinstance(out, Tensor):
         raise TypeError(f"{op}: out must be a Tensor, got {kind_of(out)}")
     if state.enabled and (out._node is not None or result._node is not None):

@@ -148,8 +148,8 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     tensor([[1., 1.],
             [0., 0.]])
     """
-    if out is None and (found := _alike(tensors)) > 0:
-        return cat_op.run(*tensors, dim=one_dim(dim, found >> 1, "cat"))
+    if (found := _alike(tensors)) > 0:
+        return _joined_into(out, cat_op, tensors, one_dim(dim, found >> 1, "cat"))
     xs = _list_of(tensors, "cat")
     try:
         shapes: list = [x._array.shape for x in xs]
@@ -164,13 +164,24 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     at = one_dim(dim, ndims[0], "cat")
     if ndims.count(ndims[0]) != len(ndims):
         _cat_infer(*[Meta(x.shape, x.dtype) for x in xs], dim=at)
+    return _joined_into(out, cat_op, xs, at)
+
+
+def _joined_into(out: Tensor | None, op: Op, xs: Any, dim: int) -> Tensor:
+    """What the record gives of the tensors, in ``out=`` if that is given."""
     if out is None:
-        return cat_op.run(*xs, dim=at)
-    if isinstance(out, Tensor) and any(
-            array_module(x._array).may_share_memory(x._array, out._array) for x in xs):
+        return op.run(*xs, dim=dim)
+    if isinstance(out, Tensor) and any(_shared(x._array, out._array) for x in xs):
         raise ValueError("cat: out= shares memory with one of the tensors, which would change while it is "
                          "read; give it memory of its own")
-    return check_out(out, cat_op.run(*xs, dim=at), "cat")
+    return check_out(out, op.run(*xs, dim=dim), "cat")
+
+
+def _shared(a: Any, b: Any) -> bool:
+    """Whether two arrays may share memory; those that own theirs do not."""
+    if a is not b and a.base is None is b.base:
+        return False
+    return array_module(a).may_share_memory(a, b)
 
 
 @public(op=stack_op, deferred=True)
@@ -181,10 +192,11 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    if out is None and (found := _alike(tensors)) & 1 and found > 0:
-        return stack_op.run(*tensors, dim=one_dim(dim, (found >> 1) + 1, "stack"))
-    xs = _list_of(tensors, "stack")
-    result = stack_op.run(*xs, dim=one_dim(dim, xs[0].ndim + 1, "stack"))
+    if (found := _alike(tensors)) & 1 and found > 0:
+        result = stack_op.run(*tensors, dim=one_dim(dim, (found >> 1) + 1, "stack"))
+    else:
+        xs = _list_of(tensors, "stack")
+        result = stack_op.run(*xs, dim=one_dim(dim, xs[0].ndim + 1, "stack"))
     return result if out is None else check_out(out, result, "stack")
 
 
@@ -195,8 +207,8 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     >>> fw.hstack([fw.tensor([1, 2]), fw.tensor([3])])
     tensor([1, 2, 3])
     """
-    if out is None and (found := _alike(tensors)) > 0:
-        return cat_op.run(*tensors, dim=0 if found < 4 else 1)
+    if (found := _alike(tensors)) > 0:
+        return _joined_into(out, cat_op, tensors, 0 if found < 4 else 1)
     xs = [x if x.ndim else atleast_1d(x) for x in _list_of(tensors, "hstack")]
     return cat(xs, 0 if xs[0].ndim == 1 else 1, out=out)
 
@@ -209,8 +221,8 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    if out is None and (found := _alike(tensors)) > 2:
-        return cat_op.run(*tensors, dim=0) if found > 3 else stack_op.run(*tensors, dim=0)
+    if (found := _alike(tensors)) > 2:
+        return _joined_into(out, cat_op if found > 3 else stack_op, tensors, 0)
     rows = []
     for x in _list_of(tensors, "vstack"):
         rows.append(x if (ndim := x.ndim) > 1 else take_shape(x, (1, -1) if ndim else (1, 1)))
@@ -225,8 +237,8 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[[1, 3],
              [2, 4]]])
     """
-    if out is None and (found := _alike(tensors)) > 4:
-        return cat_op.run(*tensors, dim=2) if found > 5 else stack_op.run(*tensors, dim=2)
+    if (found := _alike(tensors)) > 4:
+        return _joined_into(out, cat_op if found > 5 else stack_op, tensors, 2)
     deep = [x if x.ndim > 2 else take_shape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.numel(), 1))
             for x in _list_of(tensors, "dstack")]
     return cat(deep, 2, out=out)
@@ -240,8 +252,8 @@ def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    if out is None and (found := _alike(tensors)) > 2:
-        return cat_op.run(*tensors, dim=1) if found > 3 else stack_op.run(*tensors, dim=1)
+    if (found := _alike(tensors)) > 2:
+        return _joined_into(out, cat_op if found > 3 else stack_op, tensors, 1)
     columns = [x if x.ndim > 1 else take_shape(x, (x.numel(), 1))
                for x in _list_of(tensors, "column_stack")]
     return cat(columns, 1, out=out)

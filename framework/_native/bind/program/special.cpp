@@ -1,5 +1,8 @@
 // Special functions of NumPy arrays.
+#include <algorithm>
+
 #include "bind/array.h"
+#include "bind/move/copy.h"
 #include "program/special.h"
 #include "program/special_pairs.h"
 
@@ -49,12 +52,30 @@ template <class T, class F> nb::object each_pair(const Array& x, const Array& y,
     return give(out);
 }
 
-// f(pairs) of arrays of one shape, or one of them a single number.
+// The shape that both broadcast to, and its dimensions; -1 where they do not.
+int joint_shape(const Array& x, const Array& y, npy_intp* shape) {
+    const int n = std::max(x.ndim(), y.ndim());
+    for (int d = 0; d < n; ++d) {
+        const int i = d - (n - x.ndim()), j = d - (n - y.ndim());
+        const npy_intp a = i < 0 ? 1 : x.shape(i), b = j < 0 ? 1 : y.shape(j);
+        if (a != b && a != 1 && b != 1) return -1;
+        shape[d] = a == 1 ? b : a;
+    }
+    return n;
+}
+
+// f(pairs) of arrays that broadcast; those that are neither of one shape nor a single number are copied out in full.
 template <class F> nb::object over_pair(const Array& x, const Array& y, F f) {
     if (!x.is_float() || !y.is_float() || y.type() != x.type()) return not_implemented();
     if (!x.size() || !y.size()) return not_implemented();  // a single number beside none
     const bool single = (x.size() == 1 && x.ndim() <= y.ndim()) || (y.size() == 1 && y.ndim() <= x.ndim());
-    if (!single && !x.same_shape(y)) return not_implemented();
+    if (!single && !x.same_shape(y)) {
+        npy_intp shape[NPY_MAXDIMS];
+        const int n = joint_shape(x, y, shape);
+        if (n < 0) return not_implemented();
+        const NewArray a = new_array(n, shape, x.type()), b = new_array(n, shape, x.type());
+        return moving::copy_over(x, a) && moving::copy_over(y, b) ? over_pair(a, b, f) : not_implemented();
+    }
     const InRows a(x), b(y);
     return x.is<float>() ? each_pair<float>(a.a, b.a, f) : each_pair<double>(a.a, b.a, f);
 }
