@@ -334,6 +334,14 @@ def flattened(x: Tensor) -> Tensor:
     return take_shape(x, (array.size,))
 
 
+def in_any_order(x: Tensor) -> Tensor:
+    """``flattened`` for a record to which the order means nothing: that in memory, which is not copied."""
+    array = x._array
+    if type(array) is not np.ndarray or array.flags.c_contiguous or x._node is not None or quiet.run is None:
+        return flattened(x)
+    return wrap(array.ravel("K"))
+
+
 # the dimension in [0, ndim) along which an index of one dimension, checked, fits; -1 where that is not known
 _fitting = native_or("line_fits", lambda x, index, dim: -1)
 

@@ -10,7 +10,7 @@ from ...errors import ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor
 from ..convert.cast import from_array
-from ..index.index import flattened
+from ..index.index import flattened, in_any_order
 from ..index.scatter import gather, gather_op
 from ..language.elementwise import Elementwise
 from ..record import return_types
@@ -172,7 +172,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
         return nanmedian(input.reshape(-1), 0)[0]  # type: ignore[attr-defined]
     own = type(input._array) is np.ndarray
     if dim is None and own and input._node is None and input._array.size:
-        return nanmedian_op.run(flattened(input), dim=0, keepdim=False)[0]  # type: ignore
+        return nanmedian_op.run(in_any_order(input), dim=0, keepdim=False)[0]  # type: ignore
     if dim is None:
         kept = input[~input.isnan()]  # type: ignore[attr-defined, index]
         return median(kept) if kept.numel() else median(input)

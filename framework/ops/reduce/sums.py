@@ -11,7 +11,7 @@ from ...backends import array_module
 from ...dtypes import FLOATING, INEXACT
 from ...tensor import Tensor
 from ..convert.cast import cast
-from ..index.index import flattened
+from ..index.index import in_any_order
 from ..language.elementwise import Elementwise
 from ..language.expression import array_function
 from ..language.program import folding, native_kernel
@@ -263,7 +263,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     """
     input = as_summed(input, dtype, "prod")
     if dim is None:
-        return prod_op.run(flattened(input))
+        return prod_op.run(in_any_order(input))
     at = one_dim(dim, input.ndim, "prod")
     if not input.ndim:
         return prod_op.run(take_shape(input, (1,)))

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "bind/move/alike.h"
+
 namespace fw::moving {
 
 void copy_array(const Array& x, char* to) {
@@ -71,6 +73,42 @@ bool copy_over(const Array& from, const Array& to) {
     }
     copy_block(b, bytes, from.data<char>(), to.data<char>());
     return true;
+}
+
+namespace {
+
+// The shape that both broadcast to, and its dimensions; -1 where they do not.
+int joint_shape(const Array& x, const Array& y, npy_intp* shape) {
+    const int n = std::max(x.ndim(), y.ndim());
+    for (int d = 0; d < n; ++d) {
+        const int i = d - (n - x.ndim()), j = d - (n - y.ndim());
+        const npy_intp a = i < 0 ? 1 : x.shape(i), b = j < 0 ? 1 : y.shape(j);
+        if (a != b && a != 1 && b != 1) return -1;
+        shape[d] = a == 1 ? b : a;
+    }
+    return n;
+}
+
+}  // namespace
+
+Alike::Alike(const Array& a, const Array& b) : x(a), y(b) {
+    const bool same = a.same_shape(b);
+    if (same && a.contiguous() && b.contiguous()) return;
+    if (same && std::equal(a.strides(), a.strides() + a.ndim(), b.strides()) && has_no_gaps(a)) return;
+    npy_intp shape[NPY_MAXDIMS];
+    const int n = joint_shape(a, b, shape);
+    fits = n >= 0;
+    for (int i = 0; i < 2 && fits; ++i) {
+        Array& own = i ? y : x;
+        if (own.contiguous() && own.ndim() == n && std::equal(shape, shape + n, own.shape())) continue;
+        made[i] = new_array(n, shape, own.type());
+        fits = copy_over(own, made[i]);
+        own = made[i];
+    }
+}
+
+NewArray Alike::result(int type) const {
+    return x.contiguous() ? new_array(x.ndim(), x.shape(), type) : new_like(x, type);
 }
 
 bool fill_over(const Pair& bits, const Array& to) {

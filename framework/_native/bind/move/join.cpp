@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "bind/move/alike.h"
 #include "bind/move/copy.h"
 #include "move/join.h"
 
@@ -116,15 +117,16 @@ nb::object stack_in_order(nb::args xs, int64_t dim, nb::tuple order) {
 
 nb::object stack(nb::args xs, int64_t dim) { return stack_in_order(std::move(xs), dim, nb::tuple()); }
 
-// Complex numbers of their parts, which are arrays of one shape and type.
+// Complex numbers of their parts, which are arrays of one type that broadcast.
 nb::object join_parts(Array real, Array imag) {
-    if (!real.is_float() || !imag.usable() || imag.type() != real.type() || !real.same_shape(imag)) return not_implemented();
-    const InRows first(real), second(imag);
-    NewArray out = new_array(real.ndim(), real.shape(), real.is<float>() ? NPY_CFLOAT : NPY_CDOUBLE);
+    if (!real.is_float() || !imag.usable() || imag.type() != real.type()) return not_implemented();
+    const moving::Alike parts(real, imag);
+    if (!parts.fits) return not_implemented();
+    NewArray out = parts.result(real.is<float>() ? NPY_CFLOAT : NPY_CDOUBLE);
     nb::object result = give(out);
     Release release(out.size() * 8);
-    if (real.is<float>()) join_pairs(first.data<float>(), second.data<float>(), out.data<float>(), out.size());
-    else join_pairs(first.data<double>(), second.data<double>(), out.data<double>(), out.size());
+    if (real.is<float>()) join_pairs(parts.x.data<float>(), parts.y.data<float>(), out.data<float>(), out.size());
+    else join_pairs(parts.x.data<double>(), parts.y.data<double>(), out.data<double>(), out.size());
     return result;
 }
 

@@ -1,8 +1,6 @@
 // Special functions of NumPy arrays.
-#include <algorithm>
-
 #include "bind/array.h"
-#include "bind/move/copy.h"
+#include "bind/move/alike.h"
 #include "program/special.h"
 #include "program/special_pairs.h"
 
@@ -26,7 +24,7 @@ bool takes_result(const Array& to, const Array& x) {
 // `out`: the array that the result is written into, or None.
 nb::object of_one(const Function& f, const Array& x, int order, nb::handle out) {
     if (!x.is_float() || !f.takes(order)) return not_implemented();
-    const InRows rows(x);
+    const InRows rows(x, !has_no_gaps(x));
     if (!out.is_none()) {
         PyObject* given = out.ptr();
         Array to;
@@ -36,15 +34,13 @@ nb::object of_one(const Function& f, const Array& x, int order, nb::handle out) 
         compute(f, rows.a, order, to, Writes::memory);
         return nb::borrow(given);
     }
-    NewArray made = like(x);
+    NewArray made = rows.a.contiguous() ? like(x) : new_like(x, x.type());
     compute(f, rows.a, order, made, Writes::results);
     return give(made);
 }
 
-template <class T, class F> nb::object each_pair(const Array& x, const Array& y, F f) {
-    const Array& larger = x.size() < y.size() || x.ndim() < y.ndim() ? y : x;
-    NewArray out = new_array(larger.ndim(), larger.shape(), type_number<T>);
-    const int64_t n = larger.size();
+template <class T, class F> nb::object each_pair(const Array& x, const Array& y, NewArray out, F f) {
+    const int64_t n = out.size();
     {
         Release release(n * 64);
         f(Pairs<T>{x.data<T>(), x.size() != 1, y.data<T>(), y.size() != 1, out.data<T>(), n});
@@ -52,32 +48,20 @@ template <class T, class F> nb::object each_pair(const Array& x, const Array& y,
     return give(out);
 }
 
-// The shape that both broadcast to, and its dimensions; -1 where they do not.
-int joint_shape(const Array& x, const Array& y, npy_intp* shape) {
-    const int n = std::max(x.ndim(), y.ndim());
-    for (int d = 0; d < n; ++d) {
-        const int i = d - (n - x.ndim()), j = d - (n - y.ndim());
-        const npy_intp a = i < 0 ? 1 : x.shape(i), b = j < 0 ? 1 : y.shape(j);
-        if (a != b && a != 1 && b != 1) return -1;
-        shape[d] = a == 1 ? b : a;
-    }
-    return n;
+template <class F> nb::object each_pair(const Array& x, const Array& y, NewArray out, F f) {
+    return x.is<float>() ? each_pair<float>(x, y, std::move(out), f) : each_pair<double>(x, y, std::move(out), f);
 }
 
-// f(pairs) of arrays that broadcast; those that are neither of one shape nor a single number are copied out in full.
+// f(pairs) of arrays that broadcast.
 template <class F> nb::object over_pair(const Array& x, const Array& y, F f) {
     if (!x.is_float() || !y.is_float() || y.type() != x.type()) return not_implemented();
     if (!x.size() || !y.size()) return not_implemented();  // a single number beside none
-    const bool single = (x.size() == 1 && x.ndim() <= y.ndim()) || (y.size() == 1 && y.ndim() <= x.ndim());
-    if (!single && !x.same_shape(y)) {
-        npy_intp shape[NPY_MAXDIMS];
-        const int n = joint_shape(x, y, shape);
-        if (n < 0) return not_implemented();
-        const NewArray a = new_array(n, shape, x.type()), b = new_array(n, shape, x.type());
-        return moving::copy_over(x, a) && moving::copy_over(y, b) ? over_pair(a, b, f) : not_implemented();
+    if ((x.size() == 1 && x.ndim() <= y.ndim()) || (y.size() == 1 && y.ndim() <= x.ndim())) {
+        const InRows a(x), b(y);
+        return each_pair(a.a, b.a, like(x.size() < y.size() || x.ndim() < y.ndim() ? y : x), f);
     }
-    const InRows a(x), b(y);
-    return x.is<float>() ? each_pair<float>(a.a, b.a, f) : each_pair<double>(a.a, b.a, f);
+    const moving::Alike both(x, y);
+    return both.fits ? each_pair(both.x, both.y, both.result(x.type()), f) : not_implemented();
 }
 
 // Of two arrays nothing is written into `out`.

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "bind/bf16_array.h"
+#include "bind/move/alike.h"
 #include "sort/sorting.h"
 
 namespace fw {
@@ -62,7 +63,7 @@ nb::object mode(Array x, int dim, bool keepdim) {
 
 nb::object median(Array x) {
     if (!x.usable() || x.size() > sort::MOST) return not_implemented();
-    const InRows rows(x);
+    const InRows rows(x, !has_no_gaps(x));
     View all = view_of(rows.a);
     const int64_t size = x.size(), step = bytes_of(all.type());
     all.dims = 1, all.sizes = &size, all.steps = &step;
