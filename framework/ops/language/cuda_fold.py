@@ -34,6 +34,8 @@ _PLAN = np.dtype(
         ("each_dims", "i8"),
         ("columns", "i8"),
         ("near", "i8"),  # the elements of a result are neighbours, in all operands
+        ("share", "i8"),  # how many of them a block takes
+        ("lane_bits", "i8"),  # 2 ** this many threads make a result
         ("result_size", device_code.DIVISOR, (_DIMS,)),
         ("each_size", device_code.DIVISOR, (_DIMS,)),
         ("result_stride", "i8", (OPERANDS, _DIMS)),
@@ -43,6 +45,7 @@ _PLAN = np.dtype(
 _START = {"Sum": "C(0)", "Max": "-infinity<C>()", "Min": "infinity<C>()"}
 _BY_NAME = {"sum": "Sum", "mean": "Sum", "amax": "Max", "amin": "Min"}
 _BUSY = 1024  # blocks that keep a device busy
+_BITS = device_code.THREADS.bit_length() - 1
 
 
 def fold_source(how: str, written: Any) -> str:
@@ -55,22 +58,21 @@ def fold_source(how: str, written: Any) -> str:
     parts = " ".join(f"auto at_{n} = pack_{n}.at[k];" for n in written.arrays)
     return f"""{written.text}
 struct Plan {{
-  i64 results, each, result_dims, each_dims, columns, near;
+  i64 results, each, result_dims, each_dims, columns, near, share, lane_bits;
   Divisor result_size[{_DIMS}], each_size[{_DIMS}];
   i64 result_stride[{OPERANDS}][{_DIMS}], each_stride[{OPERANDS}][{_DIMS}];
 }};
-// a block of 256 threads makes 256 / lanes results; blocks of one column of the grid share theirs
-extern "C" __global__ void fold({out}* out, {written.parameters}, Plan plan, i64 lanes, double scale, C*
-parts, int* tickets) {{
+// a block of {device_code.THREADS} threads makes {device_code.THREADS} / lanes results; blocks of one column of the grid share theirs
+extern "C" __global__ void fold({out}* out, {written.parameters}, Plan plan, double scale, C* parts, int* tickets) {{
   constexpr int V = {pack_of(written.chars)};
   __shared__ C kept[{device_code.THREADS}];
   __shared__ int last;
-  int many = {device_code.THREADS} / int(lanes), tid = threadIdx.x;
-  int lane = plan.columns ? tid / many : tid % int(lanes), own = plan.columns ? tid % many : tid / int(lanes);
+  const int bits = int(plan.lane_bits), lanes = 1 << bits, many = {device_code.THREADS} >> bits, tid = threadIdx.x;
+  int lane = tid & lanes - 1, own = tid >> bits;
+  if (plan.columns) own = tid & many - 1, lane = tid >> {_BITS} - bits;
   i64 base[{len(written.arrays)}], to[{len(written.arrays)}];
   i64 o = i64(blockIdx.x) * many + own;
-  i64 share = (plan.each + gridDim.y * V - 1) / (gridDim.y * V) * V, from = share * blockIdx.y;
-  i64 end = from + share < plan.each ? from + share : plan.each;
+  i64 from = plan.share * blockIdx.y, end = from + plan.share < plan.each ? from + plan.share : plan.each;
   bool last_one = gridDim.y == 1;
   C x = {_START[how]};
   if (o < plan.results) {{
@@ -96,7 +98,7 @@ parts, int* tickets) {{
     kept[lane * many + own] = x;
     __syncthreads();
 #pragma unroll 1
-    for (int half = int(lanes) / 2; half; half /= 2) {{
+    for (int half = lanes / 2; half; half /= 2) {{
       if (lane < half) kept[lane * many + own] = {how}::of(kept[lane * many + own], kept[(lane + half) * many
       + own]);
       __syncthreads();
@@ -169,14 +171,16 @@ def plan_of(key: tuple, dims: tuple[int, ...]) -> tuple:
     near = not columns and len(parts_of[1][0]) == 1 and all(st == [1] for st in parts_of[1][1])
     plan["columns"], plan["near"] = columns, near
     most = max(8, device_code.THREADS // max(results, 1)) if columns else device_code.THREADS
-    lanes, pack = 1, 16 // max(item for _, _, item in key) if near else 1
+    lanes, at_once = 1, 16 // max(item for _, _, item in key)
+    pack = at_once if near else 1
     while lanes * 2 <= most and lanes * pack < each:
         lanes *= 2
     across = -(-results // (device_code.THREADS // lanes))
     parts = max(1, min(_BUSY // max(across, 1), -(-each // (lanes * max(16, 4 * pack)))))
+    plan["share"], plan["lane_bits"] = -(-each // (parts * at_once)) * at_once, lanes.bit_length() - 1
     if len(_plans) > 4096:
         _plans.clear()
-    found = _plans[key, dims] = (plan, lanes, (across, parts), results, each)
+    found = _plans[key, dims] = (plan, (across, parts), results, each)
     return found
 
 
@@ -205,7 +209,7 @@ class DeviceFold:
             return NotImplemented
         kernel, dtype, wide = made
         try:
-            plan, lanes, grid, results, each = plan_of(key, dims)
+            plan, grid, results, each = plan_of(key, dims)
         except (NoKernel, ValueError):
             return NotImplemented
         if not each or not results:
@@ -218,7 +222,7 @@ class DeviceFold:
         kernel(
             grid,
             (device_code.THREADS,),
-            (out, *values_of(arguments, chars), plan, lanes, scale, parts, counters),
+            (out, *values_of(arguments, chars), plan, scale, parts, counters),
         )
         return out
 

@@ -366,6 +366,8 @@ def cuda_text() -> str:
 
 
 CUDA_TEXTS["fw::special::"] = cuda_text
+# called, for a device's text of it is long: a kernel would have it once for each element of a pack
+CUDA_TEXTS["log_gamma("] = lambda: "__device__ __noinline__ double log_gamma(double x) { return lgamma(x); }\n"
 
 
 def in_cuda(name: str, *operands: str) -> str:
@@ -375,7 +377,7 @@ def in_cuda(name: str, *operands: str) -> str:
 
 _OF_ORDER = "{}", "int({})"
 add_words(
-    lgamma=Word(wide(_lgamma, "special_lgamma"), cuda="C(lgamma(double({})))"),
+    lgamma=Word(wide(_lgamma, "special_lgamma"), cuda="C(log_gamma({}))"),
     polygamma=Word(wide(_polygamma, "special_polygamma"), cuda=in_cuda("polygamma", *_OF_ORDER)),
     erfcx=Word(wide(_erfcx, "special_erfcx"), cuda=in_cuda("erfcx")),
     erfinv=Word(wide(_erfinv, "special_erfinv"), cuda=in_cuda("erfinv")),

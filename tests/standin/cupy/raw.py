@@ -142,12 +142,11 @@ class Kernel:
             "*" in p and "const" not in p and "Flag*" not in p
             for p in takes[2].split(",")  # type: ignore[index]
         ]
-        self.run = getattr(module.library, f"cuda_on_cpu_run_{module.prefix}{name}")
-        sizes = (ctypes.c_int * 64)()
-        n = getattr(module.library, f"cuda_on_cpu_sizes_{module.prefix}{name}")(sizes)
-        self.sizes = list(sizes[:n])
+        exported = _Exported.in_dll(module.library, f"cuda_on_cpu_{module.prefix}{name}")
+        self.run, sizes = exported.run, exported.sizes
+        self.sizes = sizes[1:1 + sizes[0]]
         self.barriers = 2 if module.cooperative else int(bool(_BARRIERS.search(module.code)))
-        self._handle = _Handle(ctypes.cast(self.run, ctypes.c_void_p), self.barriers)
+        self._handle = _Handle(self.run, self.barriers)
         self.kernel = types.SimpleNamespace(ptr=ctypes.addressof(self._handle))  # what CuPy hands the driver
 
     def __call__(
@@ -183,7 +182,7 @@ class Kernel:
             pointers[i] = value.ctypes.data
         shape = [(ctypes.c_uint * 3)(*[int(v) for v in (*given, 1, 1)[:3]]) for given in (grid, block)]
         failed = engine().cuda_on_cpu_launch(
-            ctypes.cast(self.run, ctypes.c_void_p),
+            ctypes.c_void_p(self.run),
             *shape,
             ctypes.c_size_t(shared_mem),
             pointers,
@@ -218,6 +217,12 @@ class Kernel:
         if a is None:
             return np.zeros(1, np.uintp)
         raise TypeError(f"{self.name}: unsupported type {type(a)}")
+
+
+class _Exported(ctypes.Structure):
+    """``CudaOnCpuKernel``: a kernel's address; how many arguments it takes, and the bytes of each."""
+
+    _fields_ = [("run", ctypes.c_void_p), ("sizes", ctypes.POINTER(ctypes.c_int))]
 
 
 class _Handle(ctypes.Structure):

@@ -107,20 +107,13 @@ template <class T> T atomicCAS(T* at, T want, T v) { T old = *at; if (old == wan
 template <int... I> struct CudaOnCpuInts {};
 template <int N, int... I> struct CudaOnCpuUpTo : CudaOnCpuUpTo<N - 1, N - 1, I...> {};
 template <int... I> struct CudaOnCpuUpTo<0, I...> { typedef CudaOnCpuInts<I...> Ints; };
-template <class... A, int... I> void cuda_on_cpu_call(void (*kernel)(A...), void** args, CudaOnCpuInts<I...>) {
-  kernel(*static_cast<A*>(args[I])...);
-}
-template <class... A> void cuda_on_cpu_call(void (*kernel)(A...), void** args) {
-  cuda_on_cpu_call(kernel, args, typename CudaOnCpuUpTo<sizeof...(A)>::Ints());
-}
-template <class... A> int cuda_on_cpu_count(void (*)(A...)) { return sizeof...(A); }
-template <class... A> void cuda_on_cpu_sizes(void (*)(A...), int* sizes) {
-  int all[] = {int(sizeof(A))..., 0};
-  for (int i = 0; i < int(sizeof...(A)); ++i) sizes[i] = all[i];
-}
-#define CUDA_ON_CPU_EXPORT(shown, name)                                                      \
-  extern "C" void cuda_on_cpu_run_##shown(void** args) { cuda_on_cpu_call(name, args); }     \
-  extern "C" int cuda_on_cpu_sizes_##shown(int* sizes) {                                     \
-    cuda_on_cpu_sizes(name, sizes);                                                          \
-    return cuda_on_cpu_count(name);                                                          \
-  }
+template <class F> struct CudaOnCpuTakes;
+template <class... A> struct CudaOnCpuTakes<void (*)(A...)> : CudaOnCpuUpTo<sizeof...(A)> {};
+template <auto kernel, class F = decltype(kernel), class I = typename CudaOnCpuTakes<F>::Ints> struct CudaOnCpuCalled;
+template <auto kernel, class... A, int... I> struct CudaOnCpuCalled<kernel, void (*)(A...), CudaOnCpuInts<I...>> {
+  static void run(void** args) { kernel(*static_cast<A*>(args[I])...); }
+  static constexpr int sizes[] = {int(sizeof...(A)), int(sizeof(A))...};
+};
+struct CudaOnCpuKernel { void (*run)(void**); const int* sizes; };
+#define CUDA_ON_CPU_EXPORT(shown, name) \
+  extern "C" { CudaOnCpuKernel cuda_on_cpu_##shown = {CudaOnCpuCalled<&name>::run, CudaOnCpuCalled<&name>::sizes}; }
