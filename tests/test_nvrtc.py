@@ -151,7 +151,8 @@ def test_every_file_is_compiled_for_every_architecture():
 def check(log, kernels):
     """Every kernel was assembled, and neither it nor a function that it calls keeps registers in memory."""
     entries = set(re.findall(r"Compiling entry function '(\w+)'", log))
-    found = re.findall(r"Function properties for (\w+)\n[^\n]* (\d+) bytes spill stores, (\d+) bytes spill loads", log)
+    found = re.findall(
+        r"Function properties for (\w+)\n[^\n]* (\d+) bytes spill stores, (\d+) bytes spill loads", log)
     assert len(entries) == kernels and entries <= {name for name, _, _ in found}, \
         f"{len(entries)} of {kernels} kernels were assembled"
     spilled = [name for name, stores, loads in found if int(stores) or int(loads)]
@@ -161,8 +162,8 @@ def check(log, kernels):
 def said(name, spilled, entry=True):
     """What the assembler says of a kernel, or of a function that one calls."""
     first = f"ptxas info    : Compiling entry function '{name}' for 'sm_90'\n" if entry else ""
-    return (f"{first}ptxas info    : Function properties for {name}\nptxas         .     0 bytes stack frame, "
-            f"{spilled} bytes spill stores, {spilled} bytes spill loads\n")
+    return (f"{first}ptxas info    : Function properties for {name}\nptxas         .     0 bytes stack "
+            f"frame, {spilled} bytes spill stores, {spilled} bytes spill loads\n")
 
 
 def test_spills_are_told_wherever_they_are():

@@ -62,12 +62,14 @@ struct Plan {{
   Divisor result_size[{_DIMS}], each_size[{_DIMS}];
   i64 result_stride[{OPERANDS}][{_DIMS}], each_stride[{OPERANDS}][{_DIMS}];
 }};
-// a block of {device_code.THREADS} threads makes {device_code.THREADS} / lanes results; blocks of one column of the grid share theirs
-extern "C" __global__ void fold({out}* out, {written.parameters}, Plan plan, double scale, C* parts, int* tickets) {{
+// a block of 256 threads makes 256 / lanes results; blocks of one column of the grid share theirs
+extern "C" __global__ void fold({out}* out, {written.parameters}, Plan plan, double scale, C* parts,
+int* tickets) {{
   constexpr int V = {pack_of(written.chars)};
   __shared__ C kept[{device_code.THREADS}];
   __shared__ int last;
-  const int bits = int(plan.lane_bits), lanes = 1 << bits, many = {device_code.THREADS} >> bits, tid = threadIdx.x;
+  const int bits = int(plan.lane_bits), lanes = 1 << bits, many = {device_code.THREADS} >> bits;
+  const int tid = threadIdx.x;
   int lane = tid & lanes - 1, own = tid >> bits;
   if (plan.columns) own = tid & many - 1, lane = tid >> {_BITS} - bits;
   i64 base[{len(written.arrays)}], to[{len(written.arrays)}];

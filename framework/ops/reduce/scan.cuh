@@ -36,18 +36,16 @@ template <class F> __device__ __forceinline__ void row_by_block(const F& f, i64 
   for (i64 base = 0; base < n; base += PER_THREAD * SCAN_THREADS) {
     const i64 first = base + i64(t) * PER_THREAD;
     const int mine = first >= n ? 0 : n - first < PER_THREAD ? int(n - first) : PER_THREAD;
-    State own[PER_THREAD];
+    State own[PER_THREAD], last = {};
 #pragma unroll
     for (int k = 0; k < PER_THREAD; ++k) {
       if (k >= mine) continue;
       const i64 i = reverse ? n - 1 - first - k : first + k;
       State one = f.read(start + i, i);
-      own[k] = k ? F::joined(own[k ? k - 1 : 0], one) : one;
+      own[k] = last = k ? F::joined(last, one) : one;
     }
     const int with = n - base >= PER_THREAD * SCAN_THREADS ? SCAN_THREADS : int((n - base + PER_THREAD - 1) / PER_THREAD);
-#pragma unroll
-    for (int k = 0; k < PER_THREAD; ++k)
-      if (k == mine - 1) kept[t] = own[k];
+    if (mine) kept[t] = last;
     __syncthreads();
 #pragma unroll 1
     for (int by = 1; by < with; by *= 2) {
@@ -78,11 +76,11 @@ template <class F> __device__ __forceinline__ void scan_of(const F& f, i64 n, i6
     return;
   }
   EACH_ELEMENT(row, rows) {
-    const i64 start = row / inner * n * inner + row % inner;
+    const i64 start = row / inner * n * inner + row % inner, step = reverse ? -1 : 1;
     typename F::State state = {};
 #pragma unroll 1
-    for (i64 k = 0; k < n; ++k) {
-      const i64 i = reverse ? n - 1 - k : k, at = start + i * inner;
+    for (i64 k = 0, i = reverse ? n - 1 : 0; k < n; ++k, i += step) {
+      const i64 at = start + i * inner;
       typename F::State one = f.read(at, i);
       state = k ? F::joined(state, one) : one;
       f.put(at, i, state);

@@ -367,7 +367,8 @@ def cuda_text() -> str:
 
 CUDA_TEXTS["fw::special::"] = cuda_text
 # called, for a device's text of it is long: a kernel would have it once for each element of a pack
-CUDA_TEXTS["log_gamma("] = lambda: "__device__ __noinline__ double log_gamma(double x) { return lgamma(x); }\n"
+CUDA_TEXTS["log_gamma("] = lambda: (
+    "__device__ __noinline__ double log_gamma(double x) { return lgamma(x); }\n")
 
 
 def in_cuda(name: str, *operands: str) -> str:

@@ -25,6 +25,8 @@ COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++
 _KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(')
 _BARRIERS = re.compile(r"__syncthreads|__syncwarp|__shfl|block_total|warp_total|block_of")
 _PAGE = mmap.PAGESIZE
+_mprotect = ctypes.CDLL(None).mprotect
+_mprotect.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
 _ANY_REGISTERS = 256  # threads of a block for which there are as many registers as each can name
 settings = {"backward": False, "guarded": False}
 compiled: dict[str, Any] = {}  # code: library
@@ -258,8 +260,7 @@ class _Guard:
         room = -(-self.nbytes // _PAGE) * _PAGE
         self.map = mmap.mmap(-1, room + _PAGE)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.mprotect(ctypes.c_void_p(start + room), ctypes.c_size_t(_PAGE), 0):
+        if _mprotect(start + room, _PAGE, 0):
             raise OSError("mprotect")
         self.start = start + room - self.nbytes
         ctypes.memmove(self.start, low, self.nbytes)
