@@ -95,7 +95,8 @@ def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True
     matrix(B, "solve_triangular", square=False, name="B")
     if not left:
         A, B, upper = swap_last(A), swap_last(B), not upper
-    A, B = in_one_batch(A, B)
+    if A._array.shape[:-2] != B._array.shape[:-2]:
+        A, B = in_one_batch(A, B)
     X = triangular_op.run(A, B, upper=bool(upper), unit=bool(unitriangular))
     return X if left else swap_last(X)
 
@@ -112,7 +113,8 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     B, L = promoted("cholesky_solve", input=input, input2=input2)
     matrix(B, "cholesky_solve", square=False, name="input")
     matrix(L, "cholesky_solve", name="input2")
-    B, L = in_one_batch(B, L)
+    if B._array.shape[:-2] != L._array.shape[:-2]:
+        B, L = in_one_batch(B, L)
     L = turned(L) if upper else L
     X = triangular_op.run(L, B, upper=False, unit=False)
     return triangular_op.run(turned(L), X, upper=True, unit=False)
