@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes
+from . import _native, dtypes
 from .backends import backend_of, cuda, meta, move
 from .backends.capsule import export_bfloat16
 from .device import CPU, Device, as_device
@@ -436,6 +436,10 @@ def wrap(array: Any, cls: type = Tensor, node: Any = None) -> Tensor:
     t._counter = None
     t._more = None
     return t
+
+
+if hasattr(_native.module, "set_up_wrap"):
+    wrap = _native.module.set_up_wrap(Tensor, wrap)
 
 
 def made(maker: Maker, array: Any, *data: Any) -> Tensor:

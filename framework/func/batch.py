@@ -47,7 +47,7 @@ class Draws:
         if self.randomness == "same":
             set_rng_state(self.before)
         yield
-        if self.randomness == "error" and get_rng_state().tolist() != self.before.tolist():
+        if self.randomness == "error" and get_rng_state()._array.tobytes() != self.before._array.tobytes():
             raise RuntimeError(f"{self.op}: the function drew random numbers; pass randomness='same' (every "
                                f"run draws the same ones) or randomness='different'")
 

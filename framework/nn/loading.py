@@ -167,6 +167,7 @@ def load_own(module: Any, state: Any, prefix: str, about: dict, strict: bool, mi
     plan: list[Found | Callable] = [] if under_way is None else under_way
     assign = about.get("assign_to_params_buffers", False)
     names = set(module._own_names("module"))
+    own_modules, found = set(names), 0
     for name, target in _tensors(module):
         names.add(name)
         path = prefix + name
@@ -175,6 +176,7 @@ def load_own(module: Any, state: Any, prefix: str, about: dict, strict: bool, mi
                 missing.append(path)
             continue
         value = state[path]
+        found += 1
         problem = _problem(target, value, assign)
         if problem:
             errors.append(f"{problem}: '{path}' (checkpoint: {_meta(value)}, model: {_meta(target)})")
@@ -184,12 +186,12 @@ def load_own(module: Any, state: Any, prefix: str, about: dict, strict: bool, mi
     if _keeps_more(module, "set_extra_state"):
         if prefix + EXTRA in state:
             more = state[prefix + EXTRA]
+            found += 1
             plan.append(lambda: module.set_extra_state(more))
         elif strict:
             missing.append(prefix + EXTRA)
         names.add(EXTRA)
-    if strict:
-        own_modules = set(module._own_names("module"))
+    if strict and len(state) > found:
         for path in state:
             if isinstance(path, str) and path.startswith(prefix):
                 first, dot, _ = path[len(prefix):].partition(".")

@@ -40,18 +40,22 @@ def _back(op: Any, settings: dict, shape: tuple[int, ...]) -> tuple | None:
 
 def _replace(x: Tensor, view: Tensor, name: str) -> Tensor:
     """Let ``x`` see its memory as ``view``, a view just made of it, does."""
-    step = view._more.chain[-1]  # type: ignore[union-attr]
+    step = view._more.links[1]  # type: ignore[union-attr, index]
     extras = x._extras()
-    live = [v for v in (ref() for ref in extras.views or ()) if v is not None and v is not view]
+    live = []
+    for ref in extras.views or ():
+        other = ref()
+        if other is not None and other is not view:
+            live.append(other)
     op, settings = step
-    undo = _back(op, settings, x.shape)
+    undo = _back(op, settings, x.shape) if live else None
     if live and undo is None:
         raise AutogradError(f"{name}: other views of this tensor are in use, whose gradients could not be "
                             f"followed; use {name[:-1]}()")
     for other in live:
         other._more.chain = (undo, *other._more.chain)  # type: ignore[union-attr, assignment]
     if extras.base is not None:
-        extras.chain = (*extras.chain, step)
+        extras.links = (extras.links, step)
     x._array = view._array
     set_node(x, view._node)
     bump(x, name)

@@ -135,7 +135,8 @@ def generate() -> str:
         if name in own or name in ("__repr__", "__format__", "__slots__", "__doc__", "__module__"):
             continue
         if isinstance(value, property):
-            result = _annotation(inspect.signature(value.fget).return_annotation)  # type: ignore[arg-type]
+            getter: Any = getattr(value.fget, "__self__", value.fget)  # the one in C++ has Python's behind it
+            result = _annotation(inspect.signature(getter).return_annotation)
             lines.append(f"    @property\n    def {name}(self) -> {result}: ...")
         elif inspect.isfunction(value):
             clash = ("override" if name in ("__eq__", "__ne__")

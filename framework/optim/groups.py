@@ -23,6 +23,9 @@ LIMITS: dict[str, Limit] = {"lr": AT_LEAST_ZERO, "weight_decay": AT_LEAST_ZERO, 
                             "momentum": AT_LEAST_ZERO, "betas": FRACTION}
 
 
+_CHOICES = ("foreach", "fused", "differentiable", "capturable")
+
+
 class _Required:
     """The default of an option that every group must set itself."""
 
@@ -57,6 +60,8 @@ class Groups:
         kind = type(self).__name__
         for name, (fits, words) in self.limits.items():
             values = group.get(name, 0)
+            if type(values) is float and fits(values):  # nearly always
+                continue
             for value in values if isinstance(values, (tuple, list)) else (values,):
                 if isinstance(value, Tensor):
                     value = self._one_number(name, value, group)
@@ -68,10 +73,10 @@ class Groups:
                     raise ValueError(f"{kind}: {name}={values!r} must be {words}")
         if "betas" in self.limits and "betas" in group:
             betas = group["betas"]
-            if not isinstance(betas, (tuple, list)) or len(betas) != 2 or len(
-                    {isinstance(b, Tensor) for b in betas}) != 1:
+            if not isinstance(betas, (tuple, list)) or len(betas) != 2 \
+                    or isinstance(betas[0], Tensor) is not isinstance(betas[1], Tensor):
                 raise ValueError(f"{kind}: betas={betas!r} must be two numbers or two tensors")
-        if self.limits:
+        if self.limits and any(map(group.get, _CHOICES)):
             self._check_choices(group)
 
     def _one_number(self, name: str, value: Tensor, group: dict[str, Any]) -> Any:

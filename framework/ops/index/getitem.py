@@ -12,6 +12,7 @@ from ..shape.slices import slice_op, sliced, take_slice
 from .index import count_true, index_op, mask_op, one_index
 from .keys import (
     Choice,
+    at_positions,
     basic_key,
     explain_range,
     is_basic,
@@ -44,7 +45,7 @@ def getitem(input: Tensor, key: Any) -> Tensor:
             [5, 3]]), tensor([4, 5]))
     """
     out = sliced(input, key, slice_op)
-    if out is not NotImplemented:
+    if out is not NotImplemented or (out := at_positions(input, key, index_op)) is not NotImplemented:
         return out
     if type(key) is int or type(key) is slice and is_basic(key):
         return take_slice(input, (key,))

@@ -17,7 +17,7 @@ from ...backends.native import native_or
 from ...dtypes import bool_
 from ...errors import DTypeError, ShapeError
 from ...quiet import quiet
-from ...tensor import Tensor, counter_of, wrap
+from ...tensor import Tensor, wrap
 from ..convert.cast import to
 from ..pointwise.choose import where_op
 from ..record.args import one_dim, tensor_arg
@@ -33,12 +33,13 @@ from ..record.batched import (
     to_front,
 )
 from ..record.deferred import Positions
+from ..record.into import native_into
 from ..record.op import Meta, Op
-from ..record.public import public
+from ..record.public import bare, public
 from ..shape.broadcast import expand
 from ..shape.join import cat_op
-from ..shape.view import take_shape
-from ..write.inplace import scalar_arg
+from ..shape.view import led, take_shape
+from ..write.inplace import inplace, scalar_arg
 from . import cuda
 
 # -- by positions --------------------------------------------------------------------------------
@@ -315,23 +316,20 @@ def check_range(array: np.ndarray, size: int, op: str, dim: int, name: str, nega
         raise IndexError(f"{op}: {name} {int(wrong[0])} is out of range for dimension {dim} of size {size}")
 
 
-def one_index(index: Tensor) -> Tensor:
-    """An index tensor with the leading dimension that the records want."""
-    if quiet.run is None:  # interceptors see where the positions come from
-        return take_shape(index, (1, *index.shape))
-    out = wrap(index._array[None])
-    out._counter = counter_of(index)
-    return out
+one_index = led  # the leading dimension is what the records want
 
 
-def flattened(x: Tensor) -> Tensor:
-    """The elements of a tensor in one dimension, for a record alone: of one in no graph it is no view."""
+def _flattened(x: Tensor) -> Tensor:
     array = x._array
     if array.ndim == 1:
         return x
     if x._node is None and quiet.run is not None and type(array) is np.ndarray:
         return wrap(array.reshape(-1))
     return take_shape(x, (array.size,))
+
+
+# the elements of a tensor in one dimension, for a record alone: of one in no graph it is no view
+flattened: Callable = native_or("flattened", _flattened)
 
 
 def in_any_order(x: Tensor) -> Tensor:
@@ -396,7 +394,7 @@ def _source(x: Tensor, at: int, index: Tensor, source: Any, op: str) -> Tensor:
     return take_shape(source, want) if source.shape != want else source
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, out=True)
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """``input`` with ``alpha * source`` added at the positions ``index`` along ``dim``; repeats add up.
 
@@ -414,7 +412,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     return input + unindex.run(source, one_index(index), dims=(at,), shape=input._array.shape)  # type: ignore[operator]
 
 
-@public(method=True, inplace=True, out=True, autocast="widest")
+@public(method=True, out=True, autocast="widest")
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with the entries at the positions ``index`` along ``dim`` replaced by those of ``source``.
 
@@ -428,7 +426,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return index_put_op.run(input, source, one_index(index), dims=(at,))
 
 
-@public(method=True, inplace=True)
+@public(method=True)
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """``input`` with ``value`` (a number or 0-dim tensor) at the positions ``index`` along ``dim``.
 
@@ -446,6 +444,48 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     line = index_put_op.run(line, True, one_index(index), dims=(0,))
     mask = take_shape(line, (input.shape[at], *(1,) * (input.ndim - at - 1)))
     return where_op.run(mask, value, input)
+
+
+# the entries at positions of one dimension in memory: (x, dim, index, what is added or written, name)
+_add_into, _put_into = native_into("sums"), native_into("entries")
+_in_place = [inplace(bare(f), f.__name__, None) for f in (index_add, index_copy, index_fill)]
+_index_add_into, _index_copy_into, _index_fill_into = _in_place
+
+
+@public("", method=True)
+def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+    """``index_add`` in place: writes into this tensor and returns it.
+
+    >>> fw.zeros(3).index_add_(0, fw.tensor([0, 2, 2]), fw.ones(3))
+    tensor([1., 0., 2.])
+    """
+    if alpha == 1 and _add_into(input, dim, index, source, "index_add_") is input:
+        return input
+    return _index_add_into(input, dim, index, source, alpha=alpha)
+
+
+@public("", method=True)
+def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """``index_copy`` in place: writes into this tensor and returns it.
+
+    >>> fw.zeros(3).index_copy_(0, fw.tensor([2, 0]), fw.tensor([1.0, 2.0]))
+    tensor([2., 0., 1.])
+    """
+    if isinstance(source, Tensor) and _put_into(input, dim, index, source, "index_copy_") is input:
+        return input
+    return _index_copy_into(input, dim, index, source)
+
+
+@public("", method=True)
+def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """``index_fill`` in place: writes into this tensor and returns it.
+
+    >>> fw.zeros(3).index_fill_(0, fw.tensor([0, 2]), 5)
+    tensor([5., 0., 5.])
+    """
+    if not isinstance(value, Tensor) and _put_into(input, dim, index, value, "index_fill_") is input:
+        return input
+    return _index_fill_into(input, dim, index, value)
 
 
 @public(method=True, op=index_op, out=True)

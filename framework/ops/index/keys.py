@@ -5,11 +5,12 @@ then integer tensors and masks choose from it. NumPy differs in one point: it co
 index arrays as one of them when it places the result's dimensions.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import _native
 from ...backends import about_to_read, array_module, on_device
 from ...backends.native import native_or
 from ...dtypes import BY_NUMPY
@@ -90,6 +91,10 @@ def explain_range(y: Tensor, choice: Choice) -> None:
 
 # the positions of a key that is tensors of positions of one shape, all of them there, as one array
 stacked_positions = native_or("stacked_positions", lambda key, x: NotImplemented)
+
+
+# x[key] by tensors of positions: (x, key, the record)
+at_positions: Callable = getattr(_native.module, "at_positions", lambda x, key, op: NotImplemented)
 
 
 def _all_positions(key: tuple, x: Tensor) -> Choice | None:

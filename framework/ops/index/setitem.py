@@ -16,7 +16,7 @@ from ..convert.cast import from_array, to
 from ..pointwise.choose import where_op
 from ..record.args import tensor_arg
 from ..record.autocast import by_place
-from ..record.into import call_into, count_if_begun, guard
+from ..record.into import call_into, count_if_begun, guard, native_into
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand, take_size
 from ..shape.slices import slice_op
@@ -47,6 +47,7 @@ from .keys import (
 )
 
 _NO_SETTINGS: dict = {}
+_put_positions = native_into("positions")  # x[key] = value by tensors of positions, or a mask and a number
 
 
 @public("", method="__setitem__", name="__setitem__", op=index_put_op)
@@ -62,6 +63,8 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     tensor([[0., 1., 0.],
             [0., 2., 0.]])
     """
+    if _put_positions(input, key, value, "__setitem__") is input:
+        return
     if type(key) is list:
         key = list_as_positions(key)
     basic = basic_key(key)
@@ -320,6 +323,8 @@ def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = F
             [1., 0.]])
     """
     if not accumulate and isinstance(values, Tensor):
+        if _put_positions(input, indices, values, "index_put_") is input:
+            return input
         if type(indices) is tuple and len(indices) == 1 and type(indices[0]) is Tensor:
             values = _widened(values, indices[0]._array.shape + input._array.shape[1:])
         if _set_chosen_quickly(input, indices, values):
@@ -346,7 +351,7 @@ def _index_only(choice: Choice, x: Tensor) -> Choice:
     return choice
 
 
-@public(method=True, inplace=True)
+@public(method=True)
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """``input`` with ``source`` at the positions ``index`` of its flattened elements: (*), (n), (n) -> (*).
 
@@ -369,4 +374,23 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     else:
         places = one_index(positions(places, flat._array.size, "put", 0, negative=True))
         out = index_put_op.run(flat, values, places, dims=(0,))
-    return out if flat is input else take_shape(out, input._array.shape)
+    shape = input._array.shape
+    if flat is not input and out._node is None and type(out._array) is np.ndarray and quiet.run is not None:
+        return wrap(out._array.reshape(shape))  # what nobody else has is no view
+    return out if flat is input else take_shape(out, shape)
+
+
+_put_flat_into, _put_into = native_into("flat"), inplace(put, "put", None)
+
+
+@public("", method=True)
+def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """``put`` in place: writes into this tensor and returns it.
+
+    >>> fw.zeros(2, 2).put_(fw.tensor([1, 3]), fw.tensor([5.0, 7.0]))
+    tensor([[0., 5.],
+            [0., 7.]])
+    """
+    if accumulate is False and _put_flat_into(input, index, source, "put_") is input:
+        return input
+    return _put_into(input, index, source, accumulate)

@@ -14,10 +14,11 @@ from ...tensor import Tensor
 from ..convert.cast import cast, from_array
 from ..language.elementwise import Elementwise
 from ..language.program import SLICES, in_slices, native_kernel
+from ..pointwise.arithmetic import sub_op
 from ..pointwise.choose import clamp_min, clamp_min_op, where_op
 from ..pointwise.elementary import sqrt
 from ..record import autocast
-from ..record.args import floating, one_dim, real_arg, tensor_arg
+from ..record.args import floating, of_one_dtype, one_dim, real_arg, tensor_arg
 from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.planned import Step, have_kernels, planned
@@ -167,9 +168,11 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """
     if autocast.used:
         input, other = map(autocast.in_float32_on_a_gpu, (input, other))
-    x, y = promoted("dist", input=input, other=other)
+    x, y = input, other
+    if of_one_dtype(x, y) is not True:
+        x, y = promoted("dist", input=input, other=other)
     floating(x, "dist")
-    return p_norm(x - y, float(p), None, False, None, "dist")
+    return p_norm(sub_op.run(x, y), float(p), None, False, None, "dist")
 
 
 def _distances(x: Any, y: Any, *, p: float) -> Tensor:

@@ -1,6 +1,7 @@
 """Products of matrices: matmul and linear. What is made of them stands in ``products.py``."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.device_code import is_device_array
+from ...backends.native import native_or
 from ...dtypes import promote_types
 from ...errors import DTypeError, LayoutError, ShapeError
 from ...tensor import Tensor
@@ -227,13 +229,15 @@ def _product(op: str, **pair: Any) -> Tensor:
     return matmul_op.run(*same_dtype(op, **pair))
 
 
-def are_alike(x: Any, ndim: int, y: Any, other: int) -> bool:
-    """Whether both are plain tensors of one dtype with so many dimensions."""
+def _are_alike(x: Any, ndim: int, y: Any, other: int) -> bool:
     if type(x) is not Tensor or type(y) is not Tensor:
         return False
     a, b = x._array, y._array
     return a.dtype is b.dtype and a.ndim == ndim and b.ndim == other
 
+
+# whether both are plain tensors of one dtype with so many dimensions
+are_alike: Callable = native_or("are_alike", _are_alike)
 
 def of_ndim(op: str, **wanted: tuple[Any, int]) -> None:
     for name, (x, ndim) in wanted.items():

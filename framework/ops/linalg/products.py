@@ -1,6 +1,7 @@
 """Products made of ``matmul``: of vectors, with a sum, over chosen dimensions; cross and Kronecker ones."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,16 @@ from ..language.program import native_kernel
 from ..pointwise.arithmetic import add_op, mul_op, plus_product
 from ..pointwise.complex_numbers import conj
 from ..record import autocast
-from ..record.args import one_dim, tensor_arg
+from ..record.args import of_one_dtype, one_dim, tensor_arg
 from ..record.autocast import by_place
 from ..record.batched import rowwise
+from ..record.into import Call
 from ..record.op import Meta, Op
 from ..record.planned import Step, planned
 from ..record.public import public
 from ..reduce.sums import as_summed, sum_op
 from ..shape.broadcast import broadcast_shape, sum_to
-from ..shape.view import take_order, take_shape
+from ..shape.view import column, take_order, take_shape
 from .matmul import _product, are_alike, bmm, matmul_op, mm, of_ndim, promoted, same_dtype
 
 
@@ -97,7 +99,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     if not are_alike(input, 1, vec2, 1):
         of_ndim("outer", input=(input, 1), vec2=(vec2, 1))
         input, vec2 = promoted("outer", input=input, vec2=vec2)
-    return mul_op.run(take_shape(input, (input._array.shape[0], 1)), vec2)
+    return mul_op.run(column(input), vec2)
 
 
 @public(method=True, out=True, autocast=by_place("widest", "lower"), deferred=True)
@@ -133,20 +135,37 @@ def _plus_product(op: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) ->
 
 def _expands(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     behind = len(shape) - len(own)
-    return behind >= 0 and all(n == 1 or n == m for n, m in zip(own, shape[behind:]))
+    if behind < 0:
+        return False
+    for n, m in zip(own, shape[behind:]):  # noqa: SIM110 - a generator would take twice as long
+        if n != 1 and n != m:
+            return False
+    return True
 
 
-@public(method=True, inplace=True, out=True, autocast="lower", deferred=True)
+def _sum_call(ndim: int, other: int) -> Callable:
+    """The call that adds a product of operands of so many dimensions, which goes straight into memory."""
+    def call(input: Tensor, first: Any, second: Any, *, beta: Any = 1, alpha: Any = 1) -> Call | None:
+        if type(beta) is type(alpha) is int and beta == alpha == 1 and not autocast.used \
+                and are_alike(first, ndim, second, other) and of_one_dtype(input, first) is True:
+            return add_op, (input, matmul_op.run(first, second)), {}
+        return None
+    return call
+
+
+@public(method=True, inplace=True, out=True, autocast="lower", deferred=True, call=_sum_call(2, 2))
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * mat1 @ mat2``: (m, n), (n, p) -> (m, p), to which input expands.
 
     >>> fw.addmm(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0], [4.0]]))
     tensor([[12.]])
     """
+    if not autocast.used and are_alike(mat1, 2, mat2, 2):
+        return _plus_product("addmm", input, matmul_op.run(mat1, mat2), beta, alpha)
     return _plus_product("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
-@public(method=True, inplace=True, out=True, autocast=by_place("lower"))
+@public(method=True, inplace=True, out=True, autocast=by_place("lower"), call=_sum_call(2, 1))
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * mat @ vec``: (m, n), (n) -> (m), to which input expands.
 
@@ -169,7 +188,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
         own, vector = input._array, vec1._array
         if own.dtype is vector.dtype and own.dtype.kind == "f" \
                 and own.shape == (vector.size, vec2._array.size):
-            return plus_product.run(input, take_shape(vec1, (vector.size, 1)), vec2, value=alpha)
+            return plus_product.run(input, column(vec1), vec2, value=alpha)
     return _plus_product("addr", input, outer(vec1, vec2), beta, alpha)
 
 
@@ -180,6 +199,9 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
     >>> fw.baddbmm(fw.ones(1), fw.ones(2, 1, 3), fw.ones(2, 3, 1)).flatten()
     tensor([4., 4.])
     """
+    if not autocast.used and are_alike(batch1, 3, batch2, 3) \
+            and batch1._array.shape[0] == batch2._array.shape[0]:
+        return _plus_product("baddbmm", input, matmul_op.run(batch1, batch2), beta, alpha)
     return _plus_product("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
@@ -284,7 +306,8 @@ def _linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     >>> fw.linalg.cross(fw.tensor([1.0, 0.0, 0.0]), fw.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.])
     """
-    input, other = promoted("cross", input=input, other=other)
+    if of_one_dtype(input, other) is not True:
+        input, other = promoted("cross", input=input, other=other)
     own = input._array
     at = one_dim(dim, own.ndim, "cross")
     if own.shape == other._array.shape and own.shape[at] == 3:

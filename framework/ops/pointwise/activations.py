@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _native
 from ...errors import RangeError, ShapeError
 from ...tensor import Tensor
 from ..convert.cast import clone
@@ -47,6 +48,9 @@ def _apply(op: Elementwise, x: Tensor, inplace: bool = False, name: str = "", **
         return x
     return in_place_form(op.run, op.name, op)(x, **settings)
 
+
+if hasattr(_native.module, "applied"):  # in C++, which calls this one for what is unusual
+    _apply = _native.module.applied(_apply)
 
 _relu = elementwise("relu", "x", "maximum(x, 0)", """The element, or 0 where it is negative.
     >>> fw.relu(fw.tensor([-1.0, 2.0]))
@@ -158,7 +162,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     >>> fw.nn.functional.leaky_relu(fw.tensor([-1.0, 2.0]), 0.1)
     tensor([-0.1000,  2.0000])
     """
-    return _apply(_leaky, input, inplace, slope=number_arg(negative_slope, "leaky_relu", "negative_slope"))
+    return _apply(_leaky, input, inplace, slope=negative_slope)
 
 
 _prelu = Elementwise("prelu", "x weight", "where(x > 0, x, weight * x)", result="float",
@@ -206,7 +210,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """
     if approximate not in ("none", "tanh"):
         raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
-    return _apply(_gelu if approximate == "none" else _gelu_tanh, input, name="gelu")
+    return _apply(_gelu if approximate == "none" else _gelu_tanh, input, False, "gelu")
 
 
 _silu = _record("silu", "x * sigmoid(x)", "g * silu_slope(x)", complex=True)

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from ... import _native
+from ...backends.native import native_or
 from ...dtypes import FLOAT, INEXACT, complex128, float64, get_default_dtype
 from ...errors import DivisionError, DTypeError, LayoutError, kind_of
 from ...tensor import Tensor
-from ..convert.cast import from_array, to
+from ..convert.cast import cast, from_array, to
 from ..language.elementwise import Elementwise, elementwise, reflected
 from ..record import autocast
 from ..record.args import is_foreign, tensor_arg
@@ -49,8 +51,14 @@ _quotient = elementwise("div", "x y", "x / y",
     vjp={"x": "over(g, y)", "y": "gate(over(-g, y), x / y)"})
 
 
+# whether no element of a divisor, of whole numbers, is 0; not True, too, where that is not known
+_without_zero: Callable = getattr(_native.module, "without_zero", lambda y: NotImplemented)
+
+
 def _refuse_zero(name: str, x: Any, y: Any) -> None:
     """Raise for whole numbers by 0, of which NumPy makes 0; floating ones give inf or nan."""
+    if _without_zero(y) is True:
+        return
     if type(y) is np.ndarray:
         fails = y.dtype.kind in "iub" and np.count_nonzero(y) != y.size  # y.all() takes three times as long
     else:
@@ -139,8 +147,7 @@ def _times(x: Any, alpha: Any) -> Any:
     return x if alpha == 1 else mul(x, alpha) if isinstance(x, Tensor) else x * alpha
 
 
-def _floating(factor: Any, *tensors: Any) -> bool:
-    """Whether a number times one of the tensors, which are of floating numbers, is one as well."""
+def _are_floating(factor: Any, *tensors: Any) -> bool:
     if type(factor) is not float and type(factor) is not int:
         return False
     for x in tensors:  # ``all`` of a generator takes twice as long
@@ -151,6 +158,8 @@ def _floating(factor: Any, *tensors: Any) -> bool:
     return True
 
 
+# whether a number times one of the tensors, which are of floating numbers, is one as well
+_floating: Callable = native_or("are_floating", _are_floating)
 plus_times = Elementwise("add_times", "x y", "x + alpha * y", settings="alpha", complex=True, jvp="linear",
                           vjp={"x": "g", "y": "alpha * g"})
 
@@ -235,7 +244,8 @@ def _rpow(input: Any, other: Any) -> Tensor:
 
 def _base(x: Any, y: Any) -> Any:
     """A number to the power of a tensor: as a 0-dim tensor, for its logarithm to be in that dtype."""
-    if isinstance(y, Tensor) and y.dtype.category >= FLOAT and isinstance(x, int | float | complex):
+    if not isinstance(x, Tensor) and isinstance(y, Tensor) and y.dtype.category >= FLOAT \
+            and isinstance(x, int | float | complex):
         dtype = y.dtype.to_complex() if isinstance(x, complex) else y.dtype
         return from_array(np.asarray(x, dtype.numpy), y)
     return x
@@ -417,6 +427,8 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     >>> fw.float_power(fw.tensor([2, 3]), 2)
     tensor([4., 9.], dtype=framework.float64)
     """
+    if type(input) is Tensor and type(exponent) in (int, float) and input._array.dtype.kind in "fiub":
+        return pow(input if input._array.dtype.char == "d" else cast.run(input, dtype=float64), exponent)
     if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
         raise TypeError(f"float_power: input or exponent must be a Tensor, got {kind_of(input)} and "
                         f"{type(exponent).__name__}")

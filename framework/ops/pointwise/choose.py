@@ -11,7 +11,7 @@ from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ...tensor import wrap as as_tensor
 from ..language.elementwise import Elementwise
-from ..record.args import tensor_arg
+from ..record.args import of_one_dtype, tensor_arg
 from ..record.into import Call, guard, run_call
 from ..record.public import public
 from ..shape.complex_parts import as_complex_op, as_real_op
@@ -142,6 +142,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """
     if type(min) is float is type(max) and tensor_arg(input, "clamp")._array.dtype.kind in FLOATING:
         return _clamp_both.run(input, low=min, high=max)
+    if max is None and of_one_dtype(input, min) is True:
+        return _limit_low.run(input, min)
     tensor_arg(input, "clamp")
     if min is None and max is None:
         raise ValueError("clamp: at least one of min and max is needed")

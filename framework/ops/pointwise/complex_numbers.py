@@ -6,16 +6,19 @@ and the CR-calculus", 2009. The functions here are linear over the reals or not 
 their rules are written for that gradient (``adjoint``); a holomorphic record needs no rule of its own.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ... import _native
 from ...dtypes import float32, float64
 from ...errors import DTypeError, ShapeError
+from ...quiet import quiet
 from ...tensor import Tensor
 from ..language.elementwise import Elementwise, elementwise
 from ..record.aliases import view_maker
-from ..record.args import tensor_arg
+from ..record.args import of_one_dtype, tensor_arg
 from ..record.batched import by_element
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -43,7 +46,7 @@ def conj(input: Tensor) -> Tensor:
     >>> fw.conj(fw.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
-    return _conj.run(input) if tensor_arg(input, "conj").is_complex() else input
+    return _conj.run(input) if tensor_arg(input, "conj")._array.dtype.kind == "c" else input
 
 
 @public(method=True, inplace=True, op=_conj, out=True)
@@ -239,8 +242,17 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     >>> fw.polar(fw.tensor([2.0]), fw.tensor([0.0]))
     tensor([2.+0.j])
     """
-    _pair("polar", abs=abs, angle=angle)
+    if of_one_dtype(abs, angle) is not True or abs._array.dtype.char not in "fd":
+        _pair("polar", abs=abs, angle=angle)
+    if abs._node is angle._node is None and quiet.run is not None \
+            and type(abs._array) is type(angle._array) is np.ndarray:
+        return _polar.run(abs, angle)
     return join_op.run(_across.run(abs, angle), _up.run(abs, angle))
+
+
+# of numbers on the CPU, in no graph
+_polar = Op("polar", "abs angle", infer=_join_infer, loose_from=NEVER, batch=by_element,
+            kernel=lambda xp, x, y: join_op.cpu(_across.cpu(x, y), _up.cpu(x, y)))
 
 
 _parts, _pairs = view_maker("parts"), view_maker("pairs")
@@ -291,9 +303,16 @@ def adjoint(input: Tensor) -> Tensor:
     tensor([[0.-1.j],
             [2.-0.j]])
     """
-    if tensor_arg(input, "adjoint").ndim < 2:
+    own = tensor_arg(input, "adjoint")._array
+    if own.ndim < 2:
         raise ShapeError(f"adjoint: wanted at least 2 dimensions, got shape {list(input.shape)}")
+    if own.dtype.kind == "c" and (turned := _turned_alone(input)) is not NotImplemented:
+        return _conj.run(turned)
     return conj(transpose(input, -2, -1))
+
+
+# the last two dimensions of a tensor in no graph swapped, for a record alone
+_turned_alone: Callable = getattr(_native.module, "turned_alone", lambda x: NotImplemented)
 
 
 @public("", method="mH", as_property=True)
@@ -305,6 +324,7 @@ def mH(input: Tensor) -> Tensor:
 @public("", method="H", as_property=True)
 def H(input: Tensor) -> Tensor:
     """The conjugate transpose of a matrix."""
-    if input.ndim not in (0, 2):
+    ndim = input._array.ndim
+    if ndim not in (0, 2):
         raise ShapeError(f"H: wanted a matrix, got shape {list(input.shape)}; mH takes batches")
-    return adjoint(input) if input.ndim else conj(input)
+    return adjoint(input) if ndim else conj(input)

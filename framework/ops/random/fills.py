@@ -86,6 +86,10 @@ def _filled_at_once(x: Any, name: str, function: str, low: float, factor: float,
     return _put_into(x, drawn, name) is x or write(x, wrap(drawn), name) is x
 
 
+# the kinds of numbers that one native step draws by a formula with a function of NumPy
+_EXPONENTIAL, _CAUCHY, _LOG_NORMAL, _GEOMETRIC = range(4)
+
+
 _NARROWEST = float(np.finfo(np.float16).max)  # what every floating dtype holds
 
 
@@ -240,6 +244,9 @@ def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | No
     >>> bool((fw.zeros(100).exponential_() > 0).all())
     True
     """
+    if generator is None and type(lambd) is float and lambd > 0 and drawn_at_once(
+            "into_formula", input, _EXPONENTIAL, lambd, 0.0, "exponential_") is input:
+        return input
     _real(input, "exponential_")
     lambd = _positive(lambd, "exponential_", "lambd")
     kind = _wide(input)
@@ -265,6 +272,9 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
     >>> fw.zeros(3).cauchy_().shape
     (3,)
     """
+    if generator is None and type(median) is type(sigma) is float and sigma > 0 and drawn_at_once(
+            "into_formula", input, _CAUCHY, median, sigma, "cauchy_") is input:
+        return input
     _real(input, "cauchy_")
     median, sigma = number_arg(median, "cauchy_", "median"), _positive(sigma, "cauchy_", "sigma")
 
@@ -287,6 +297,9 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
     >>> bool((fw.zeros(100).log_normal_() > 0).all())
     True
     """
+    if generator is None and type(mean) is type(std) is float and std > 0 and drawn_at_once(
+            "into_formula", input, _LOG_NORMAL, mean, std, "log_normal_") is input:
+        return input
     _real(input, "log_normal_")
     mean, std = number_arg(mean, "log_normal_", "mean"), _positive(std, "log_normal_", "std")
 
@@ -308,6 +321,9 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     >>> bool((fw.zeros(100).geometric_(0.5) >= 1).all())
     True
     """
+    if generator is None and type(p) is float and 0 < p < 1 and drawn_at_once(
+            "into_formula", input, _GEOMETRIC, math.log1p(-p), 0.0, "geometric_") is input:
+        return input
     p = number_arg(p, "geometric_", "p")
     if not 0 < p < 1:
         raise ValueError(f"geometric_: p must be between 0 and 1, got {p}")

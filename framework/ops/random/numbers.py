@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...backends import on_device
-from ...backends.native import converted
+from ...backends.native import converted, native_or
 from ...device import CPU, Device, as_device
 from ...dtypes import DType, as_dtype, float32, get_default_dtype, int64
 from ...errors import DTypeError, ShapeError
@@ -185,6 +185,8 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
     n = n.__index__()
     if n < 0:
         raise ValueError(f"randperm: n must not be negative, got {n}")
+    if generator is out is dtype is device is None and not requires_grad and as_device(None) is CPU:
+        return made(RANDPERM, permutation_array(n, CPU))
     dtype, target = _kind_and_target(dtype, device, out)
     kind = int64 if dtype is None else as_dtype(dtype)
     array = cuda.permutation(n, target, generator)
@@ -246,6 +248,10 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: Any 
                      requires_grad, "randn_like")
 
 
+# a tensor in the shape and dtype of another, not written yet
+_new_like = native_or("filled_like", lambda x, number: NotImplemented)
+
+
 @public()
 def randint_like(input: Tensor, low: int = 0, high: Any = None, *, generator: Generator | None = None,
                  dtype: Any = None, device: Any = None, requires_grad: bool = False,
@@ -260,6 +266,11 @@ def randint_like(input: Tensor, low: int = 0, high: Any = None, *, generator: Ge
     low, high = _range(low, high, kind, "randint_like")
     if type(input) is Tensor and generator is dtype is device is memory_format is None and not requires_grad \
             and type(input._array) is np.ndarray and input._array.flags.c_contiguous:
+        new = _new_like(input, None)
+        if new is not NotImplemented and new is drawn_at_once(
+                "into_integers", new, low, high - low, "randint_like"):
+            new._counter = None  # nobody else has seen it change
+            return new
         array = integers_at_once(low, high, input._array.shape)
         if array is not None:
             kind = input._array.dtype

@@ -13,8 +13,10 @@ import numpy as np
 
 from ... import _native
 from ...autograd.mode import state
+from ...device import CPU
 from ...node import Node
 from ...quiet import quiet
+from ...size import KNOWN
 from ...tensor import More, Tensor, counter_of
 from .batched import Batched
 
@@ -53,6 +55,7 @@ def _prune(refs: list[weakref.ref]) -> None:
 
 if hasattr(_native.module, "set_up_views"):
     _native.module.set_up_tensors(Tensor, quiet, state)
+    _native.module.set_up_properties(Tensor, CPU, KNOWN)
     _native.module.set_up_views(More, Node, _prune)
 
 

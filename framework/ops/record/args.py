@@ -1,10 +1,11 @@
 """Arguments that many ops share: dims, sizes, and the messages for wrong ones."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ... import _native
 from ...dtypes import INEXACT
 from ...errors import DTypeError, ShapeError, kind_of
 from ...tensor import Tensor
@@ -104,6 +105,10 @@ def ntuple(value: Any, n: int, op: str, name: str) -> tuple[int, ...]:
     raise TypeError(f"{op}: {name} must be an int or {n} ints, got {value!r}")
 
 
+# whether all are tensors of one dtype; not True, too, where that is not known
+of_one_dtype: Callable = getattr(_native.module, "of_one_dtype", lambda *tensors: NotImplemented)
+
+
 def floating(x: Any, op: str, name: str = "input") -> None:
     """Raise unless the tensor (or Meta) ``x`` is floating or complex."""
     if type(x) is Tensor and x._array.dtype.kind in INEXACT:
@@ -111,3 +116,11 @@ def floating(x: Any, op: str, name: str = "input") -> None:
     if x.dtype.category < 2:
         raise DTypeError(f"{op}: argument '{name}' must be floating, got {x.dtype}; convert it, "
                          f"e.g. {name}.float()")
+
+
+if hasattr(_native.module, "before"):  # in C++, where these are asked for what is unusual
+    tensor_arg = _native.module.before("tensor_argument", tensor_arg)
+    real_arg = _native.module.before("real_argument", real_arg)
+    number_arg = _native.module.before("number_argument", number_arg)
+    one_dim = _native.module.before("one_dimension", one_dim)
+    many_dims = _native.module.before("dimensions", many_dims)

@@ -53,6 +53,9 @@ def writes_graphs() -> bool:
     return False
 
 
+_known: Callable = getattr(_native.module, "have_kernels", lambda *tensors: NotImplemented)
+
+
 def have_kernels(*tensors: Any, moved: bool = False) -> bool:
     """Whether a call on these may be one kernel of ours in place of several ops: all are None or NumPy's
     arrays, of which the floating ones have one dtype (of 16 bits as float32), there are kernels, nobody
@@ -60,6 +63,8 @@ def have_kernels(*tensors: Any, moved: bool = False) -> bool:
 
     moved: whether elements are only moved, whatever they are.
     """
+    if not moved and _known(*tensors) is True:  # nearly always
+        return True
     if _native.module is None or type(state.enabled) is not bool or writes_graphs():
         return False
     found = None

@@ -139,12 +139,11 @@ def rounded_or(name: str | None, kernel: Callable) -> Callable | None:
 def by_float32(plain: Callable, kernel: Callable) -> Callable:
     """``plain``, but what is bfloat16 or float16 goes once more to ``kernel()``, as float32."""
     def fallback(*arrays: Any, **settings: Any) -> Any:
-        if "out" not in settings:
-            for a in arrays:
-                if type(a) is np.ndarray and (a.dtype is _HALF or a.dtype.kind == "V"):
-                    break
-            else:  # nearly always, and quicker to know
-                return plain(*arrays, **settings)
+        for a in (*arrays, settings["out"]) if "out" in settings else arrays:
+            if type(a) is np.ndarray and (a.dtype is _HALF or a.dtype.kind == "V"):
+                break
+        else:  # nearly always, and quicker to know
+            return plain(*arrays, **settings)
         given = (*arrays, *settings.values())
         if any(map(is_half, given)) or (dtypes.rounded is not None and any(map(is_rounded, given))):
             return in_float32(kernel(), *arrays, **settings)

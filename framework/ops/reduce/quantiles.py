@@ -166,13 +166,15 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     >>> fw.nanmedian(fw.tensor([4.0, float("nan"), 1.0, 3.0]))
     tensor(3.)
     """
+    if dim is None and type(input) is Tensor and input._node is None:
+        own = input._array
+        if type(own) is np.ndarray and own.dtype.kind in FLOATING and own.size:  # nearly always
+            return nanmedian_op.run(in_any_order(input), dim=0, keepdim=False)[0]  # type: ignore
     if not tensor_arg(input, "nanmedian").dtype.is_floating_point:
         return median(input) if dim is None else return_types.nanmedian(*median(input, dim, keepdim))
     if dim is None and device_code.is_device_array(input._array) and input.numel():
         return nanmedian(input.reshape(-1), 0)[0]  # type: ignore[attr-defined]
     own = type(input._array) is np.ndarray
-    if dim is None and own and input._node is None and input._array.size:
-        return nanmedian_op.run(in_any_order(input), dim=0, keepdim=False)[0]  # type: ignore
     if dim is None:
         kept = input[~input.isnan()]  # type: ignore[attr-defined, index]
         return median(kept) if kept.numel() else median(input)

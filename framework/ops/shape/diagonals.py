@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...backends import backend_for, move
-from ...device import as_device
+from ...device import CPU, as_device
 from ...dtypes import FLOATING, INEXACT, INTEGER, as_dtype, int64
 from ...errors import DTypeError, ShapeError
 from ...seam import Maker
@@ -223,6 +223,9 @@ def triangle_places(row: int, col: int, offset: int, lower: bool) -> np.ndarray:
 
 def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, lower: bool) -> Tensor:
     name = "tril_indices" if lower else "triu_indices"
+    if dtype is int64 and device is None and type(row) is type(col) is type(offset) is int \
+            and row >= 0 <= col and as_device(None) is CPU:
+        return made(_MAKERS[name], triangle_places(row, col, offset, lower).copy(), row, col, offset)
     if row < 0 or col < 0:
         raise ValueError(f"{name}: row and col must not be negative, got "
                          f"{row} and {col}")

@@ -21,7 +21,7 @@ from . import cuda
 from .broadcast import expand
 from .grids import atleast_1d, atleast_2d
 from .slices import slice_op
-from .view import take_shape
+from .view import led, take_shape
 
 
 def _cat_infer(*xs: Meta, dim: int) -> Meta:
@@ -223,10 +223,15 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """
     if (found := _alike(tensors)) > 2:
         return _joined_into(out, cat_op if found > 3 else stack_op, tensors, 0)
-    rows = []
+    rows, alone = [], out is None
     for x in _list_of(tensors, "vstack"):
-        rows.append(x if (ndim := x.ndim) > 1 else take_shape(x, (1, -1) if ndim else (1, 1)))
-    return cat(rows, 0, out=out)
+        ndim = x._array.ndim
+        if ndim == 1:
+            plain = x._node is None and type(x._array) is np.ndarray
+            x = led(x) if plain else take_shape(x, (1, -1))
+        rows.append(x if ndim else take_shape(x, (1, 1)))
+        alone = alone and 0 < ndim < 3
+    return cat_op.run(*rows, dim=0) if alone else cat(rows, 0, out=out)
 
 
 @public(deferred=True)
@@ -269,10 +274,14 @@ def _blocks(shapes: Any) -> list[tuple]:
 
 
 def _block_kernel(xp: Any, *xs: Any) -> Any:
-    heights, widths = zip(*[x.shape[-2:] for x in xs])
-    out = xp.zeros((*xs[0].shape[:-2], sum(heights), sum(widths)), xs[0].dtype)
-    for x, key in zip(xs, _blocks([x.shape for x in xs])):
-        out[key] = x
+    height = width = top = left = 0
+    for x in xs:
+        height, width = height + x.shape[-2], width + x.shape[-1]
+    out = xp.zeros((*xs[0].shape[:-2], height, width), xs[0].dtype)
+    for x in xs:
+        below, right = top + x.shape[-2], left + x.shape[-1]
+        out[..., top:below, left:right] = x
+        top, left = below, right
     return out
 
 
@@ -298,10 +307,11 @@ def block_diag(*tensors: Tensor) -> Tensor:
     tensor([[1, 2, 0],
             [0, 0, 3]])
     """
-    blocks = [x if x.ndim == 2 else atleast_2d(x) for x in _list_of(tensors, "block_diag")]
-    for x in blocks:
-        if x.ndim > 2:
+    blocks = []
+    for x in _list_of(tensors, "block_diag"):
+        if x._array.ndim > 2:
             raise ShapeError(f"block_diag: wanted at most 2 dimensions, got shape {list(x.shape)}")
+        blocks.append(x if x._array.ndim == 2 else atleast_2d(x))
     return block_diag_op.run(*blocks)
 
 

@@ -6,6 +6,7 @@ factor of ``norm`` on the other side. Of a half spectrum every element but the f
 an even size, stands for itself and its mirror: it counts twice in ``irfft``, and half as much the other way.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -415,5 +416,19 @@ def _frequencies(name: str, n: int, d: float, dtype: Any, device: Any) -> Tensor
     if n < 1 or d == 0:
         raise ValueError(f"{name}: n must be at least 1 and d not 0, got n={n}, d={d}")
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    values = getattr(np.fft, name)(n, d).astype(kind.numpy)
-    return made(Maker(name, ("n", "d")), move(values, as_device(device)), n, d)
+    few = type(n) is int and n <= _FEW and type(d) in (int, float)
+    values = (_few_frequencies if few else _all_frequencies)(name, n, d, kind.numpy)
+    values = values.copy() if few else values
+    return made(_MAKERS[name], move(values, as_device(device)), n, d)
+
+
+_MAKERS = {name: Maker(name, ("n", "d")) for name in ("fftfreq", "rfftfreq")}
+_FEW = 1024  # frequencies that are remembered
+
+
+def _all_frequencies(name: str, n: int, d: float, dtype: np.dtype) -> np.ndarray:
+    values: np.ndarray = getattr(np.fft, name)(n, d).astype(dtype)
+    return values
+
+
+_few_frequencies = lru_cache(32)(_all_frequencies)

@@ -1,7 +1,7 @@
 """Windows for short-time transforms, made in float64 and rounded once."""
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,22 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = N
 
 
 def kaiser_weights(n: Any, m: float, beta: float) -> Any:
-    """``i0(beta * sqrt(1 - (2 n / m - 1)**2)) / i0(beta)``, by i0 without its exponential."""
+    """``i0(beta * sqrt(1 - (2 n / m - 1)**2)) / i0(beta)``, by i0 without its exponential.
+
+    They are remembered, and not to be written.
+    """
+    return _few_weights(n.size, m, beta) if n.size <= _FEW else _weights(n, m, beta)
+
+
+_FEW = 1024  # numbers of a window that is remembered
+
+
+@lru_cache(32)
+def _few_weights(count: int, m: float, beta: float) -> Any:
+    return _weights(np.arange(float(count)), m, beta)
+
+
+def _weights(n: Any, m: float, beta: float) -> Any:
     z = _along_half_circle(n, m, abs(beta))
     most = np.array([abs(beta)])
     return _share(_scaled_i(z, n=0), _scaled_i(most, n=0), z, most)

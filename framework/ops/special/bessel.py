@@ -7,7 +7,7 @@ from ...tensor import Tensor
 from ..language.elementwise import Elementwise
 from ..record.args import tensor_arg
 from ..record.public import public
-from .sinc import sinc
+from .sinc import sinc as sinc  # the slope below names its record
 
 bessel_op = Elementwise("bessel_i", "x", "bessel_i(x, n)", settings="n", result="float", jvp="symmetric",
                       vjp={"x": "gate(g, 0.5 * (bessel_i(x, n=n - 1) + bessel_i(x, n=n + 1)))"})
@@ -155,4 +155,10 @@ def spherical_bessel_j0(x: Tensor) -> Tensor:
     >>> fw.special.spherical_bessel_j0(fw.tensor([0.0, 1.0]))
     tensor([1.0000, 0.8415])
     """
-    return sinc(tensor_arg(x, "spherical_bessel_j0", "x") * (1 / math.pi))  # type: ignore[operator]
+    return _spherical.run(tensor_arg(x, "spherical_bessel_j0", "x"))
+
+
+_TURN = 1 / math.pi
+_spherical = Elementwise(
+    "spherical_bessel_j0", "x", "where(x == 0, 1.0, where(abs(x) == 1e999, 0.0, sin(x) / x))", result="float",
+    jvp="symmetric", vjp={"x": f"g * sinc(x * {_TURN}, n=1) * {_TURN}"})

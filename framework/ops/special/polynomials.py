@@ -111,6 +111,12 @@ polynomial_op = Op("polynomial", "x n", kernel=_kernel, native="polynomial", inf
 
 
 def _polynomial(name: str, x: Any, n: Any) -> Tensor:
+    if type(x) is type(n) is Tensor and x._array.dtype.kind == "f":  # nearly always
+        own, degrees = x._array.dtype, n._array.dtype
+        if own is degrees:
+            return polynomial_op.run(x, n if n._node is None else n.detach(), family=name, order=0)
+        if degrees.kind in "iu":
+            return polynomial_op.run(x, cast.run(n, dtype=x.dtype), family=name, order=0)
     if not isinstance(n, Tensor):
         tensor_arg(x, name)
     for value, argument in ((x, "input"), (n, "n")):
@@ -118,7 +124,7 @@ def _polynomial(name: str, x: Any, n: Any) -> Tensor:
             raise TypeError(f"{name}: argument '{argument}' must be a Tensor or a number, got "
                             f"{kind_of(value)}; convert it with framework.tensor(...)")
     both = isinstance(x, Tensor) and isinstance(n, Tensor)
-    if both and x.dtype is n.dtype and x.dtype.category == FLOAT:  # nearly always
+    if both and x.dtype is n.dtype and x.dtype.category == FLOAT:
         return polynomial_op.run(x, n if n._node is None else n.detach(), family=name, order=0)
     if both and x.dtype.category == FLOAT and n.dtype.category < FLOAT:
         return polynomial_op.run(x, cast.run(n, dtype=x.dtype), family=name, order=0)

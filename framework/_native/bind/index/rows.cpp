@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "bind/bf16_array.h"
+#include "bind/index/rows.h"
 #include "index/bags.h"
 #include "index/index.h"
 #include "bind/move/copy.h"
@@ -82,6 +83,8 @@ nb::object summed(const Array& x, const Array& index, const Ints& dims, int skip
     return result;
 }
 
+}  // namespace
+
 nb::object index(Array x, Array index, nb::handle dims) {
     return x.usable() ? taken(x, index, Ints(dims), 1) : not_implemented();
 }
@@ -93,6 +96,8 @@ nb::object unindex(Array x, Array index, nb::handle dims, nb::handle shape) {
     std::copy(sizes.at, sizes.at + sizes.n, whole);
     return summed(x, index, Ints(dims), 1, sizes.n, whole);
 }
+
+namespace {
 
 Ints first_dim() { return Ints(nb::int_(0)); }
 
@@ -155,7 +160,8 @@ nb::object index_put(Array x, nb::handle value, Array index, nb::handle dims) {
     return result;
 }
 
-// x[index] = value in the memory of x
+}  // namespace
+
 nb::object index_assign(Array x, nb::handle value, Array index, nb::handle dims) {
     int bytes = item_bytes(x);
     if (!bytes || !x.contiguous() || !x.writeable()) return not_implemented();
@@ -167,6 +173,8 @@ nb::object index_assign(Array x, nb::handle value, Array index, nb::handle dims)
     put_rows(c.l, c.places, bytes, values.rows, values.bits, x.data<char>());
     return nb::none();
 }
+
+namespace {
 
 // -- bags -----------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 // NotImplemented, and has drawn nothing, where Python is to go the whole way.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "base/bf16.h"
 #include "base/half.h"
@@ -151,9 +153,73 @@ nb::object into_integers(Array words, nb::handle x, int64_t low, uint64_t range,
     return not_implemented();
 }
 
+// Numbers whose formulas have a function of NumPy in them, of which a seed keeps its numbers; all around it is rounded correctly, so
+// that it is the same here and there.
+enum Kind { EXPONENTIAL, CAUCHY, LOG_NORMAL, GEOMETRIC };
+const char* const FUNCTIONS[] = {"log1p", "tan", "exp", "log1p"};
+
+template <class T> void before_function(Kind kind, T* t, int64_t n, T a, T b) {
+    const T least = std::numeric_limits<T>::epsilon() / 4;  // a draw of 0 would give 0, whose log users then take
+    for (int64_t i = 0; i < n; ++i) {
+        if (kind == EXPONENTIAL) t[i] = -(t[i] < least ? least : t[i]);
+        else if (kind == CAUCHY) t[i] = T(3.141592653589793) * (t[i] - T(0.5));
+        else if (kind == LOG_NORMAL) t[i] = t[i] * b + a;
+        else t[i] = -t[i];
+    }
+}
+
+template <class T> void after_function(Kind kind, T* t, int64_t n, T a, T b) {
+    for (int64_t i = 0; i < n; ++i) {
+        if (kind == EXPONENTIAL) t[i] = -t[i] / a;
+        else if (kind == CAUCHY) t[i] = a + b * t[i];
+        else if (kind == GEOMETRIC) t[i] = std::max(std::ceil(t[i] / a), T(1));
+    }
+}
+
+// The numbers in an array of their own.
+template <class T> nb::object by_function(State& state, Kind kind, int64_t n, double a, double b) {
+    static PyObject* functions[4] = {nullptr, nullptr, nullptr, nullptr};
+    static PyObject* const names = taken(PyTuple_Pack(1, word("out"))).release().ptr();
+    const npy_intp shape[] = {n};
+    NewArray numbers = new_array(1, shape, sizeof(T) == 4 ? NPY_FLOAT : NPY_DOUBLE);
+    T* t = numbers.data<T>();
+    const nb::object array = give(numbers), runner = asked(quiet, word_run);
+    if (kind == LOG_NORMAL) random::draw_normal<T>(state.words, t, n);
+    else random::draw_uniform<T>(state.words, t, n);
+    before_function<T>(kind, t, n, T(a), T(b));
+    PyObject*& function = functions[kind];
+    if (!function) function = nb::object(nb::module_::import_("numpy").attr(FUNCTIONS[kind])).release().ptr();
+    PyObject* given[] = {function, array.ptr(), array.ptr()};
+    taken(PyObject_Vectorcall(runner.ptr(), given, 2, names));
+    after_function<T>(kind, t, n, T(a), T(b));
+    return array;
+}
+
+// (state, x, kind, numbers of its formula, name)
+nb::object into_formula(Array words, nb::handle x, int which, double a, double b, nb::handle name) {
+    Target target(x);
+    State state(words);
+    const bool floats = target.good && (target.type() == NPY_FLOAT || target.type() == NPY_DOUBLE);
+    if (!floats || !state.usable || which < 0 || which > GEOMETRIC) return not_implemented();
+    const bool wide = target.type() == NPY_DOUBLE || which == GEOMETRIC;
+    const int64_t n = PyArray_SIZE(target.held.a);
+    const nb::object made = wide ? by_function<double>(state, Kind(which), n, a, b) : by_function<float>(state, Kind(which), n, a, b);
+    auto* from = reinterpret_cast<PyArrayObject*>(made.ptr());
+    if (PyArray_TYPE(from) == target.type()) {
+        std::memcpy(PyArray_DATA(target.held.a), PyArray_DATA(from), size_t(PyArray_NBYTES(from)));
+    } else {
+        const double* at = static_cast<const double*>(PyArray_DATA(from));
+        for (int64_t i = 0; i < n; ++i) static_cast<float*>(PyArray_DATA(target.held.a))[i] = float(at[i]);
+    }
+    state.store();
+    bump(x.ptr(), name.ptr());
+    return nb::borrow(x);
+}
+
 }  // namespace
 
 FW_BIND(m) {
+    m.def("into_formula", &into_formula);
     m.def("into_uniform", &into_uniform);
     m.def("into_normal", &into_normal);
     m.def("into_coins", &into_coins);

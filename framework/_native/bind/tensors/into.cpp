@@ -10,10 +10,9 @@ namespace {
 
 PyObject *word_base, *word_site, *word_result;
 
-// Whether a tensor is in a graph that what happens to it belongs to: not in a block of no_grad.
-bool is_followed(PyObject* x) { return has_node(x) && (!modes || asked(modes, word_enabled).ptr() != Py_False); }
-
 }  // namespace
+
+bool is_followed(PyObject* x) { return has_node(x) && (!modes || asked(modes, word_enabled).ptr() != Py_False); }
 
 Held memory_of(PyObject* x) {
     PyArrayObject* a = array_of(x);
@@ -98,6 +97,8 @@ bool is_condition(PyObject* op, Py_ssize_t place, Py_ssize_t inputs, PyArrayObje
            PyUnicode_CompareWithASCIIString(asked(op, word_result).ptr(), "select") == 0;
 }
 
+}  // namespace
+
 // op(*inputs, **settings) into x: (record, x, inputs, settings, the kinds of dtype that it writes, name). The inputs are
 // tensors of the dtype of x, or one of two has another, which broadcast to its shape, together all of it, and numbers.
 nb::object write_call(PyObject* const* args) {
@@ -125,7 +126,7 @@ nb::object write_call(PyObject* const* args) {
             if (!held[i].is_valid()) return nb::object();
             given[i + 1] = held[i].ptr();
             array = true;
-        } else if (is_weak(other) && (kind == 'f' || kind == 'V' || (whole_numbers && PyLong_CheckExact(other)))) {
+        } else if (is_weak(other) && (kind == 'f' || kind == 'V' || kind == 'c' || (whole_numbers && PyLong_CheckExact(other)))) {
             given[i + 1] = other;
         } else {
             return nb::object();
@@ -158,6 +159,8 @@ nb::object write_call(PyObject* const* args) {
     bump(x, args[5]);
     return nb::borrow(x);
 }
+
+namespace {
 
 // out[...] = x, an array that broadcasts or a number, where NumPy has no word to say about it.
 bool write_over(nb::handle x, Array out) {

@@ -14,7 +14,7 @@ PyTypeObject* record_type;
 PyObject *plain_run, *plain_call, *after, *finish_many, *as_array, *row_major, *track, *link_view, *declined,
     *plain_elementwise, *resumed, *pick, *word_differentiable;
 PyObject *dtypes, *word_default, *word_numpy;  // `dtypes`, whose `_default` is what whole numbers become
-PyObject *word_kinds, *word_result, *word_cpu, *word_node, *word_in_graph, *word_kernel_for, *word_array_type;
+PyObject *word_kinds, *word_result, *word_cpu, *word_node, *word_in_graph, *word_kernel_for, *word_array_type, *word_writes, *word_name;
 PyObject* cuda;  // `backends.cuda`, which knows the class of a GPU's arrays once there is one
 Py_ssize_t at_view, at_bare, at_has_vjp, at_outputs, at_keeps_nothing, at_loose_from, at_moves, at_narrow;
 
@@ -376,13 +376,40 @@ PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
 PyMethodDef elementwise_method = {"elementwise", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&elementwise)),
                                   METH_FASTCALL, nullptr};
 
+// (record, x, whether in place, name, **settings): a function of one tensor whose settings are numbers; Python is asked for all else.
+PyObject* applied(PyObject* plain, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+    return guarded([&]() -> PyObject* {
+        const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
+        bool usual = n > 1 && count < MOST - 1 && PyObject_TypeCheck(args[0], record_type) && array_of(args[1]);
+        for (Py_ssize_t i = 0; i < count; ++i) usual = usual && is_number(args[n + i]);
+        if (usual && (n == 2 || args[2] == Py_False)) {
+            PyObject* given[MOST] = {args[1]};
+            std::copy(args + n, args + n + count, given + 1);
+            return elementwise_run(args[0], given, 1, names);
+        }
+        if (usual && args[2] == Py_True) {
+            const Call c(args[0], args + n - 1, 1, count, names);
+            const nb::object inputs = tuple_of(args + 1, 1), settings = c.settings(), writes = asked(args[0], word_writes);
+            const nb::object own = n > 3 && PyObject_IsTrue(args[3]) == 1 ? nb::borrow(args[3]) : asked(args[0], word_name);
+            const nb::object name = taken(PyUnicode_FromFormat("%S_", own.ptr()));
+            PyObject* way[] = {args[0], args[1], inputs.ptr(), settings.ptr(), writes.ptr(), name.ptr()};
+            nb::object written = write_call(way);
+            if (written.is_valid()) return written.release().ptr();
+        }
+        return PyObject_Vectorcall(plain, args, size_t(n), names);
+    });
+}
+
+PyMethodDef applied_method = {"applied", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&applied)),
+                              METH_FASTCALL | METH_KEYWORDS, nullptr};
+
 // What the road asks of Python, by name, and the class of records, whose `run` it becomes.
 void set_up(nb::object op, nb::dict with) {
     auto of = [&](const char* name) { return nb::object(with[name]).release().ptr(); };
     plain_run = of("run"), after = of("after"), finish_many = of("finish_many"), as_array = of("as_array");
     row_major = of("row_major"), track = of("track"), link_view = of("link_view"), declined = of("Declined");
     resumed = of("resumed"), plain_type = reinterpret_cast<PyTypeObject*>(of("PlainNode")), pick = of("Pick");
-    word_differentiable = word("differentiable");
+    word_differentiable = word("differentiable"), word_writes = word("writes"), word_name = word("name");
     word_cpu = word("cpu"), word_node = word("node"), word_in_graph = word("_node");
     cuda = of("cuda"), word_kernel_for = word("kernel_for"), word_array_type = word("array_type");
     auto* type = record_type = reinterpret_cast<PyTypeObject*>(op.inc_ref().ptr());
@@ -426,6 +453,7 @@ FW_BIND(m) {
     m.def("set_up_road", &set_up);
     m.def("set_up_elementwise", &set_up_elementwise);
     m.def("short_road", &short_road);
+    m.def("applied", [](nb::object plain) { return taken(PyCFunction_NewEx(&applied_method, plain.ptr(), nullptr)); });
 }
 
 }  // namespace fw::tensors

@@ -46,6 +46,13 @@ inline nb::object tensor_over(nb::object array, nb::object node = nb::none()) {
     slot(made.ptr(), at_more) = none();
     return made;
 }
+// The array of a tensor that no interceptor is to see; null for other kinds, and where one looks.
+inline PyArrayObject* unwatched(PyObject* x) {
+    PyArrayObject* a = array_of(x);
+    return a && !asked(quiet, word_run).is_none() ? a : nullptr;
+}
+// The memory of an array in another shape, with other strides.
+nb::object seen_as(PyArrayObject* a, int ndim, npy_intp* shape, npy_intp* strides);
 // The version counter of a tensor, shared with its views.
 nb::object counter_of(PyObject* x);
 // Nodes of the classes in `node.py`.
@@ -81,6 +88,9 @@ struct Held {
 // The array of `x` if it may be written to by nobody's leave: `x` is in no graph, or none is made, and what it is a view of is in none.
 Held memory_of(PyObject* x);
 bool nobody_looks();  // at what is about to be written, which nothing that was put off reads from here on
+// op(*inputs, **settings) into x, where nothing is unusual, else null: (op, x, inputs, settings, kinds of dtype that it writes, name)
+nb::object write_call(PyObject* const* args);
+bool is_followed(PyObject* x);  // whether a tensor is in a graph that what happens to it belongs to: not in a block of no_grad
 // Count a change of the memory of `x`, by `name`.
 void bump(PyObject* x, PyObject* name);
 // Where a slot of a class lies.

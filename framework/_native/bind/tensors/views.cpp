@@ -5,6 +5,7 @@
 // arguments, memory that would have to be copied): Python then goes the long way, and says what is wrong. What is
 // usual in a program is declined without an exception, which costs more than the view.
 #include <algorithm>
+#include <cstring>
 
 #include "bind/move/copy.h"
 #include "bind/tensors/tensors.h"
@@ -366,9 +367,18 @@ void cut(const Source& s, int d, PyObject* k, Seen& seen) {
     seen.add(length, stride_of);
 }
 
+// The key, or the whole number that a tensor without dimensions means.
+nb::object as_number(PyObject* key) {
+    PyArrayObject* a = array_of(key);
+    const bool whole = a && !PyArray_NDIM(a) && std::strchr("iu", PyArray_DESCR(a)->kind) && PyArray_ISBEHAVED_RO(a);
+    if (!whole || !asked(quiet, word_settle).is_none()) return nb::borrow(key);
+    return taken(PyArray_GETITEM(a, PyArray_BYTES(a)));
+}
+
 // `x[key]` of positions, ranges, None and `...`, which may come as a tuple or alone.
 nb::object take_slice(const Source& s, PyObject* const* args) {
-    PyObject* const key = args[1];
+    const nb::object given = as_number(args[1]);
+    PyObject* const key = given.ptr();
     PyObject* const alone[] = {key};
     const bool many = PyTuple_CheckExact(key);
     PyObject* const* items = many ? &PyTuple_GET_ITEM(key, 0) : alone;
