@@ -458,9 +458,21 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_gra
     return full((), s, dtype=kind, device=device, requires_grad=requires_grad)
 
 
-def _new(name: str, make: Any) -> None:
+def _at_once(like: Tensor, sizes: tuple, fill: Any) -> Any:
+    """``_filled_new`` in the dtype of another tensor, where nothing else is said."""
+    if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+        sizes = sizes[0]
+    if type(like._array) is not np.ndarray or fill is None and are_deterministic_algorithms_enabled():
+        return NotImplemented
+    return _filled_new(tuple(sizes), like._array.dtype, fill)
+
+
+def _new(name: str, make: Any, *fill: Any) -> None:
     def method(self: Tensor, *args: Any, dtype: Any = None, device: Any = None,
                requires_grad: bool = False, **named: Any) -> Tensor:
+        if fill and dtype is device is None and not requires_grad and not named and type(self) is Tensor \
+                and (result := _at_once(self, args, fill[0])) is not NotImplemented:
+            return result
         return make(*args, **named, requires_grad=requires_grad, **_like(self, dtype, device))
     method.__name__ = method.__qualname__ = name
     signature = inspect.signature(make)
@@ -471,10 +483,10 @@ def _new(name: str, make: Any) -> None:
     setattr(Tensor, name, method)
 
 
-for _name, _make in (("new_zeros", bare(zeros)), ("new_ones", bare(ones)), ("new_empty", bare(empty)),
-                     ("new_full", bare(full)), ("new_empty_strided", empty_strided),
-                     ("new_tensor", tensor)):
-    _new(_name, _make)
+for _name, _make, *_fill in (("new_zeros", bare(zeros), 0), ("new_ones", bare(ones), 1),
+                             ("new_empty", bare(empty), None), ("new_full", bare(full)),
+                             ("new_empty_strided", empty_strided), ("new_tensor", tensor)):
+    _new(_name, _make, *_fill)
 
 
 def is_tensor(obj: Any) -> bool:

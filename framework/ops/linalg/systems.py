@@ -1,13 +1,14 @@
 """Systems of linear equations and inverses."""
 
 import math
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...dtypes import int64
 from ...errors import LinAlgError, ShapeError
-from ...tensor import Tensor
+from ...tensor import Tensor, wrap
 from ..record.args import tensor_arg
 from ..record.op import Meta
 from ..record.public import public
@@ -128,15 +129,32 @@ def _reduced(A: Any, rcond: float | None) -> Any:
     Q, R = qr_op.run(A, mode="reduced")
     known = R.detach()
     try:
-        one = eye(known, n)
+        one = wrap(_identity(n, known._array.dtype)) if n <= _FEW else eye(known, n)
         one = one if known._array.ndim == 2 else take_size(one, known._array.shape)
         inverse = triangular_op.run(known, one, upper=True, unit=False)
     except LinAlgError:  # a 0 on the diagonal
         return None
     dims = (known._array.ndim - 2, known._array.ndim - 1)
     size: Any = [norm_op(x._array, ord=2.0, dims=dims, keepdim=False) for x in (known, inverse)]
-    rtol = max(m, n) * float(np.finfo(A._array.dtype).eps) if rcond is None else rcond
+    rtol = max(m, n) * _eps(A._array.dtype) if rcond is None else rcond
+    if size[0].ndim == 0 and type(rtol) is float:
+        return (Q, R) if size[0].item() * size[1].item() * rtol < 1 else None
     return (Q, R) if (size[0] * size[1] * rtol < 1).all() else None
+
+
+_FEW = 32  # rows of an identity matrix that is remembered
+
+
+@lru_cache(64)
+def _identity(n: int, dtype: np.dtype) -> np.ndarray:
+    one = np.eye(n, dtype=dtype)
+    one.flags.writeable = False
+    return one
+
+
+@cache
+def _eps(dtype: np.dtype) -> float:
+    return float(np.finfo(dtype).eps)
 
 
 @public("linalg", out=True, autocast="float32")

@@ -8,11 +8,19 @@ from ...tensor import Tensor
 from ..convert.cast import cast
 from ..language.elementwise import Elementwise
 from ..linalg.distances import pairwise_distance
-from ..pointwise.choose import clamp_min, where_op
 from ..record.args import number_arg, tensor_arg
 from ..record.public import public
 from ..reduce.sums import as_summed, sum_op
 from .elements import _alike, _reduced
+
+_MISSED = "where(margin - t * (a - b) < 0, 0.0, {})"
+_ranking = Elementwise("margin_ranking_loss", "a b t", "maximum(margin - t * (a - b), 0)", settings="margin",
+                       result="float", arguments="input1 input2 target", masks=True, vjp={
+    "a": _MISSED.format("-(g * t)"), "b": _MISSED.format("g * t"), "t": _MISSED.format("-(g * (a - b))")})
+_hinge = Elementwise("hinge_embedding_loss", "x t", result="float", settings="margin", masks=True,
+                     arguments="input target",
+                     expr="where(t != 1, maximum(margin - x, 0), 0.0) + where(t != -1, x, 0.0)", vjp={
+    "x": "where(t != 1, where(margin - x < 0, 0.0, -g), 0.0) + where(t != -1, g, 0.0)"})
 
 
 @public("nn.functional", autocast="float32", deferred=True)
@@ -27,7 +35,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     tensor(0.5000)
     """
     _alike("margin_ranking_loss", input1=input1, input2=input2, target=target)
-    losses = clamp_min(-target * (input1 - input2) + margin, 0)  # type: ignore[operator]
+    losses = _ranking.run(input1, input2, target, margin=number_arg(margin, "margin_ranking_loss", "margin"))
     return _reduced(losses, reduction, "margin_ranking_loss")
 
 
@@ -42,8 +50,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, *,
     tensor(0.6250)
     """
     _alike("hinge_embedding_loss", input=input, target=target)
-    far = clamp_min(margin - input, 0)  # type: ignore[operator]
-    losses = where_op.run(target != 1, far, 0.0) + where_op.run(target != -1, input, 0.0)  # type: ignore
+    losses = _hinge.run(input, target, margin=number_arg(margin, "hinge_embedding_loss", "margin"))
     return _reduced(losses, reduction, "hinge_embedding_loss")
 
 

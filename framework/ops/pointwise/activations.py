@@ -19,7 +19,7 @@ from ..record.args import number_arg, one_dim, tensor_arg
 from ..record.into import computed_into
 from ..record.planned import Step, planned
 from ..record.public import public
-from ..shape.split import chunk
+from ..shape.slices import piece
 from ..shape.view import take_shape
 from ..write.inplace import inplace as in_place_form
 from ..write.inplace import recorded_into
@@ -397,8 +397,8 @@ _gated = Elementwise("glu", "x y", "x * sigmoid(y)", result="float", complex=Tru
 
 
 def _halves_gated(x: Tensor, at: int) -> Tensor:
-    half, gate = chunk(x, 2, at)
-    return _gated.run(half, gate)
+    size = x._array.shape[at]
+    return _gated.run(piece(x, at, 0, size // 2), piece(x, at, size // 2, size))
 
 
 @planned

@@ -186,7 +186,8 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
     if n < 0:
         raise ValueError(f"randperm: n must not be negative, got {n}")
     if generator is out is dtype is device is None and not requires_grad and as_device(None) is CPU:
-        return made(RANDPERM, permutation_array(n, CPU))
+        at_once = drawn_at_once("philox_permutation", n)
+        return made(RANDPERM, permutation_array(n, CPU) if at_once is None else at_once)
     dtype, target = _kind_and_target(dtype, device, out)
     kind = int64 if dtype is None else as_dtype(dtype)
     array = cuda.permutation(n, target, generator)

@@ -1,5 +1,6 @@
 """Basic slices: views of ranges along dimensions, and their transpose, zeros with a part put in."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -131,6 +132,11 @@ def slice_along(x: Tensor, dim: int, key: Any) -> Tensor:
     return seen if seen is not NotImplemented else take_slice(x, whole)
 
 
+# positions along a dimension, all of them there: no view if the tensor is in no graph, for a record alone
+piece: Callable = native_or(
+    "piece_alone", lambda x, dim, start, stop: slice_along(x, dim, slice(start, stop)))
+
+
 @public(method=True, deferred=True)
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """A view of one position along a dimension, which is dropped.
@@ -174,4 +180,8 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     >>> fw.narrow_copy(fw.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
+    if type(input) is Tensor and type(dim) is type(start) is type(length) is int and start >= 0 < length:
+        own = input._array
+        if -own.ndim <= dim < own.ndim and start + length <= own.shape[dim]:
+            return piece(input, dim % own.ndim, start, start + length).clone()
     return narrow(input, dim, start, length).clone()  # type: ignore[attr-defined]

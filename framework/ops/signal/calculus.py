@@ -7,11 +7,12 @@ import numpy as np
 from ...dtypes import FLOAT
 from ...errors import ShapeError
 from ...tensor import Tensor
+from ..pointwise.arithmetic import add_op, sub_op
 from ..record.args import many_dims, number_arg, one_dim, tensor_arg
 from ..record.public import public
 from ..reduce.scan import cumsum
 from ..shape.join import cat
-from ..shape.slices import slice_along
+from ..shape.slices import piece
 
 
 def _areas(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]:
@@ -19,7 +20,7 @@ def _areas(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]:
     at = one_dim(dim, tensor_arg(y, name, "y").ndim, name)
     if not y.ndim:
         raise ShapeError(f"{name}: y must have at least 1 dimension, got a 0-dim tensor")
-    heights = slice_along(y, at, slice(1, None)) + slice_along(y, at, slice(None, -1))  # type: ignore
+    heights: Any = add_op.run(*_neighbours(y, at))
     if x is None:
         return heights * (0.5 * dx), at
     along = at
@@ -29,8 +30,14 @@ def _areas(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]:
     if x.ndim <= along or x.shape[along] != y.shape[at]:
         raise ShapeError(f"{name}: x of shape {list(x.shape)} has not the {y.shape[at]} points of y along "
                          f"dimension {at}")
-    steps: Any = slice_along(x, along, slice(1, None)) - slice_along(x, along, slice(None, -1))  # type: ignore
+    steps: Any = sub_op.run(*_neighbours(x, along))
     return heights * steps * 0.5, at
+
+
+def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """All but the first, and all but the last along a dimension."""
+    n = x._array.shape[dim]
+    return piece(x, dim, min(n, 1), n), piece(x, dim, 0, max(n - 1, 0))
 
 
 @public(alias="trapz", deferred=True)
@@ -96,7 +103,7 @@ def _even_slope(x: Any, dim: int, step: Any, edge_order: int) -> Any:
     n = x.shape[dim]
 
     def part(start: int, stop: int) -> Any:
-        return slice_along(x, dim, slice(start, stop))
+        return piece(x, dim, start, stop)
 
     def at_end(first: int, second: int, third: int) -> Any:
         ends = part(second, second + 1) - part(first, first + 1)
@@ -124,15 +131,12 @@ def _slope(x: Any, dim: int, space: Any, edge_order: int) -> Any:
         steps: Any = (space[1:] - space[:-1]).reshape(-1, *(1,) * (x.ndim - 1 - dim))  # type: ignore
     else:
         steps = x.new_full((n - 1, *(1,) * (x.ndim - 1 - dim)), 1.0) * space
-
-    def part(start: int | None, stop: int | None) -> Any:
-        return slice_along(x, dim, slice(start, stop))
-    slopes = (part(1, None) - part(None, -1)) / steps
+    slopes: Any = sub_op.run(*_neighbours(x, dim)) / steps  # type: ignore[operator]
     left, right = slopes.narrow(dim, 0, 1), slopes.narrow(dim, n - 2, 1)
     if n == 2:
         return cat([left, right], dim)
     before, after = steps[:-1], steps[1:]  # between a point and its neighbours
-    first, second = slice_along(slopes, dim, slice(None, -1)), slice_along(slopes, dim, slice(1, None))
+    second, first = _neighbours(slopes, dim)
     middle = (after * first + before * second) / (before + after)
     if edge_order == 2:  # the parabola through the three outermost samples
         bend = (second - first) / (before + after)

@@ -27,6 +27,15 @@ nb::object keyed_permutation(int64_t n, uint64_t key) {
     return give(out);
 }
 
+// By a key that is one word of the state.
+nb::object philox_permutation(Array words, int64_t n) {
+    State state(words);
+    if (!state.usable || n < 1 || n >= int64_t(1) << 31) return not_implemented();
+    nb::object made = keyed_permutation(n, random::draw_word(state.words));
+    state.store();
+    return made;
+}
+
 nb::object within(Array x, double low, double high, bool whole) {
     if (!x.is_float()) return not_implemented();
     InRows rows(x);
@@ -135,6 +144,7 @@ FW_BIND(m) {
     m.def("philox_binomial", &philox_binomial);
     m.def("keyed_integers", &keyed_integers);
     m.def("keyed_permutation", &keyed_permutation);
+    m.def("philox_permutation", &philox_permutation);
     m.def("within", &within);
     m.def("gamma_numbers", &gamma_numbers);
     m.def("dirichlet_rows", &dirichlet_rows);

@@ -46,9 +46,9 @@ PyObject* are_floating(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 }  // namespace
 
-nb::object seen_as(PyArrayObject* a, int ndim, npy_intp* shape, npy_intp* strides) {
+nb::object seen_as(PyArrayObject* a, int ndim, npy_intp* shape, npy_intp* strides, npy_intp offset) {
     Py_INCREF(PyArray_DESCR(a));
-    nb::object seen = taken(PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a), ndim, shape, strides, PyArray_DATA(a),
+    nb::object seen = taken(PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a), ndim, shape, strides, PyArray_BYTES(a) + offset,
                                                  PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, nullptr));
     Py_INCREF(a);
     if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(seen.ptr()), reinterpret_cast<PyObject*>(a)) < 0)
@@ -219,7 +219,27 @@ PyObject* column_alone(PyObject*, PyObject* x) {
     });
 }
 
-PyMethodDef alone_methods[] = {{"turned_alone", turned_alone, METH_O, nullptr}, {"column_alone", column_alone, METH_O, nullptr},
+// Some positions along a dimension of a tensor in no graph, for a record alone: (x, dim, start, stop), all of which are there.
+PyObject* piece_alone(PyObject*, PyObject* const* args, Py_ssize_t n) {
+    return guarded([&]() -> PyObject* {
+        PyArrayObject* a = n == 4 ? unwatched(args[0]) : nullptr;
+        if (!a || has_node(args[0])) return unknown();
+        npy_intp at[3];
+        for (int i = 0; i < 3; ++i) {
+            if (!PyLong_CheckExact(args[i + 1])) return unknown();
+            at[i] = PyLong_AsSsize_t(args[i + 1]);
+            if (at[i] == -1 && PyErr_Occurred()) return PyErr_Clear(), unknown();
+        }
+        const int ndim = PyArray_NDIM(a);
+        if (at[0] < 0 || at[0] >= ndim || at[1] < 0 || at[2] < at[1] || at[2] > PyArray_DIM(a, int(at[0]))) return unknown();
+        npy_intp shape[NPY_MAXDIMS];
+        std::copy(PyArray_DIMS(a), PyArray_DIMS(a) + ndim, shape);
+        shape[at[0]] = at[2] - at[1];
+        return tensor_over(seen_as(a, ndim, shape, PyArray_STRIDES(a), at[1] * PyArray_STRIDE(a, int(at[0])))).release().ptr();
+    });
+}
+
+PyMethodDef alone_methods[] = {FW_ASKED(piece_alone), {"turned_alone", turned_alone, METH_O, nullptr}, {"column_alone", column_alone, METH_O, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

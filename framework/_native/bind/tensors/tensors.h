@@ -51,8 +51,8 @@ inline PyArrayObject* unwatched(PyObject* x) {
     PyArrayObject* a = array_of(x);
     return a && !asked(quiet, word_run).is_none() ? a : nullptr;
 }
-// The memory of an array in another shape, with other strides.
-nb::object seen_as(PyArrayObject* a, int ndim, npy_intp* shape, npy_intp* strides);
+// The memory of an array in another shape, with other strides, from an offset on.
+nb::object seen_as(PyArrayObject* a, int ndim, npy_intp* shape, npy_intp* strides, npy_intp offset = 0);
 // The version counter of a tensor, shared with its views.
 nb::object counter_of(PyObject* x);
 // Nodes of the classes in `node.py`.
