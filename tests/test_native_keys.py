@@ -156,8 +156,8 @@ def test_what_is_unusual_is_left_alone() -> None:
     for value in (fw.ones(2, 4).double(), fw.ones(3, 4), "a", None, fw.ones(2, 4, requires_grad=True)):
         assert native.into_positions(x, k, value, "n") is NotImplemented
     for key in (fw.tensor([3]), fw.tensor([-4]), fw.tensor([1.0]), fw.tensor([], dtype=fw.int64),
-                fw.tensor(1), (k, 1), (slice(1), k), (k, slice(None), k), (slice(None),), fw.tensor([1], dtype=fw.uint8),
-                [0, 1]):
+                fw.tensor(1), (k, 1), (slice(1), k), (k, slice(None), k), (slice(None),),
+                fw.tensor([1], dtype=fw.uint8), [0, 1]):
         assert native.into_positions(x, key, 1.0, "n") is NotImplemented
         assert native.at_positions(x, key, index_op) is NotImplemented
     assert native.into_positions(x.requires_grad_(), k, 1.0, "n") is NotImplemented
