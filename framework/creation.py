@@ -461,10 +461,10 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_gra
 def _at_once(like: Tensor, sizes: tuple, fill: Any) -> Any:
     """``_filled_new`` in the dtype of another tensor, where nothing else is said."""
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
-        sizes = sizes[0]
+        sizes = tuple(sizes[0])
     if type(like._array) is not np.ndarray or fill is None and are_deterministic_algorithms_enabled():
         return NotImplemented
-    return _filled_new(tuple(sizes), like._array.dtype, fill)
+    return _filled_new(sizes, like._array.dtype, fill)
 
 
 def _new(name: str, make: Any, *fill: Any) -> None:

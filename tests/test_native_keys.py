@@ -248,3 +248,28 @@ def test_permutations_are_those_of_the_long_way() -> None:
         quick = fw.randperm(n)
         fw.manual_seed(1)
         assert quick.equal(fw.randperm(n, dtype=fw.int64))
+
+
+@pytest.mark.parametrize("dtype", ("complex64", "complex128"))
+def test_conjugates(dtype: str) -> None:
+    z = (np.arange(24).reshape(2, 3, 4) * (1 - 2j)).astype(dtype)
+    for x in (z, z.T, z.transpose(0, 2, 1), z[0, 0]):
+        found = native.conjugate(x)
+        assert np.array_equal(found, np.conj(x)) and found.strides == np.conj(x).strides
+    for x in (z[:, ::2], z.real, z[:0]):
+        assert native.conjugate(x) is NotImplemented
+    assert native.conjugate(z, out=z.copy()) is NotImplemented
+    t = fw.from_numpy(z.copy())
+    assert np.array_equal(t.conj_physical_().numpy(), z.conj()) and np.array_equal(t.mH.numpy(), z.swapaxes(1, 2))
+
+
+def test_pieces_alone() -> None:
+    x = fw.arange(24).reshape(2, 3, 4).clone()
+    assert native.piece_alone(x, 1, 1, 3).tolist() == x[:, 1:3].tolist()
+    assert native.piece_alone(x, 0, 2, 2).shape == (0, 3, 4)
+    for wrong in ((3, 0, 1), (-1, 0, 1), (1, -1, 2), (1, 2, 1), (1, 0, 4), (1, 0, 1 << 80), (1, None, 2)):
+        assert native.piece_alone(x, *wrong) is NotImplemented
+    assert native.piece_alone(x.double().requires_grad_(), 0, 0, 1) is NotImplemented
+    assert native.turned_alone(x).tolist() == x.mT.tolist() and native.turned_alone(x[0, 0]) is NotImplemented
+    assert native.column_alone(x[0, 0]).tolist() == x[0, 0][:, None].tolist()
+    assert native.led_alone(x).shape == (1, 2, 3, 4) and native.flattened(x).tolist() == x.reshape(-1).tolist()

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any
 
 from ..errors import AutogradError
+from ..quiet import quiet
 from ..seam import settled
 from ..tensor import Tensor, bump, set_node
 from .index import index as index
@@ -40,8 +41,13 @@ def _back(op: Any, settings: dict, shape: tuple[int, ...]) -> tuple | None:
 
 def _replace(x: Tensor, view: Tensor, name: str) -> Tensor:
     """Let ``x`` see its memory as ``view``, a view just made of it, does."""
+    extras: Any = x._more
+    if extras.base is None and len(extras.views) == 1 and x._node is view._node is None:  # nobody else sees it
+        extras.views = None
+        x._array = view._array
+        bump(x, name)
+        return x
     step = view._more.links[1]  # type: ignore[union-attr, index]
-    extras = x._extras()
     live = []
     for ref in extras.views or ():
         other = ref()
@@ -67,8 +73,10 @@ def _view_form(function: Callable, example: str, shape: str) -> Callable:
 
     @wraps(function)
     def form(input: Tensor, *args: Any, **settings: Any) -> Tensor:
-        settled((input,))
-        guard(tensor_arg(input, own), own)
+        if quiet.settle is not None or quiet.stack:
+            settled((input,))
+        if tensor_arg(input, own)._node is not None or input._more is not None:
+            guard(input, own)
         return _replace(input, function(input, *args, **settings), own)
     form.__name__ = form.__qualname__ = own
     form.__module__ = __name__

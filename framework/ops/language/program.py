@@ -307,9 +307,9 @@ def native_kernel(text: str, arguments: tuple[str, ...], fallback: Callable,
         rounding = by_float32(fallback, lambda: fallback)
         return native_or(_lone_word(text, arguments), rounding, rounding)
     steps = tuple((s.name, s.result, *(s.operands * 3)[:3]) for s in program.steps)
+    behind = native_or(_lone_word(text, arguments), by_float32(fallback, lambda: kernel))
     kernel = _native.module.make_kernel(program.arguments, program.truth, program.constants,
-                                        program.registers, steps, program.once, program.truth_result,
-                                        by_float32(fallback, lambda: kernel))
+                                        program.registers, steps, program.once, program.truth_result, behind)
     return kernel
 
 

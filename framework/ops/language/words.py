@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...backends.native import native_or
 from ...memory_formats import axes_of
 from ..record.rounded import widened
 from . import erf as erf_
@@ -77,20 +76,24 @@ def all_finite(x: Any) -> bool:
     return bool(np.isfinite(np.add.reduce(x, axis=None)))
 
 
-# quotients of int64 or int32 of one shape, rounded towards 0
-_whole_quotients = native_or("trunc_divide", lambda x, y: NotImplemented)
-
-
 def _trunc_divide(xp: Any) -> Callable:
     def trunc_divide(x: Any, y: Any) -> Any:
-        if xp is np and (out := _whole_quotients(x, y)) is not NotImplemented:
-            return out
         if np.result_type(x, y).kind not in "iub":
             return xp.trunc(xp.true_divide(x, y))
         quotient = xp.floor_divide(x, y)
         inexact = quotient * y != x
         return quotient + (inexact & ((x < 0) != (y < 0))).astype(quotient.dtype)
     return trunc_divide
+
+
+_trunc_divide.native = "trunc_divide"  # type: ignore[attr-defined]  # of whole numbers
+
+
+def _conjugate(xp: Any) -> Callable:
+    return xp.conjugate  # type: ignore[no-any-return]
+
+
+_conjugate.native = "conjugate"  # type: ignore[attr-defined]  # of complex ones
 
 
 def _sigmoid(xp: Any) -> Callable:
@@ -243,7 +246,7 @@ WORDS: dict[str, Word] = {
     "gelu_slope": Word(erf_.gelu_slope, "gelu_slope", None, "gelu_slope_of"),
     "trunc_divide": Word(_trunc_divide, ("x y", "trunc(x / y)"), "trunc_divide"),
     # the engine meets real numbers only
-    "conj": Word("conjugate", ("x", "x")),
+    "conj": Word(_conjugate, ("x", "x")),
     "real": Word("real", ("x", "x")),
     "square": Word("square", ("x", "x * x")),
     "logical_and": Word(_logic("logical_and"), ("x y", "(x != 0) & (y != 0)"), "logical_and"),
