@@ -260,7 +260,8 @@ def test_conjugates(dtype: str) -> None:
         assert native.conjugate(x) is NotImplemented
     assert native.conjugate(z, out=z.copy()) is NotImplemented
     t = fw.from_numpy(z.copy())
-    assert np.array_equal(t.conj_physical_().numpy(), z.conj()) and np.array_equal(t.mH.numpy(), z.swapaxes(1, 2))
+    assert np.array_equal(t.conj_physical_().numpy(), z.conj())
+    assert np.array_equal(t.mH.numpy(), z.swapaxes(1, 2))
 
 
 def test_pieces_alone() -> None:
@@ -270,6 +271,8 @@ def test_pieces_alone() -> None:
     for wrong in ((3, 0, 1), (-1, 0, 1), (1, -1, 2), (1, 2, 1), (1, 0, 4), (1, 0, 1 << 80), (1, None, 2)):
         assert native.piece_alone(x, *wrong) is NotImplemented
     assert native.piece_alone(x.double().requires_grad_(), 0, 0, 1) is NotImplemented
-    assert native.turned_alone(x).tolist() == x.mT.tolist() and native.turned_alone(x[0, 0]) is NotImplemented
+    assert native.turned_alone(x).tolist() == x.mT.tolist()
+    assert native.turned_alone(x[0, 0]) is NotImplemented
     assert native.column_alone(x[0, 0]).tolist() == x[0, 0][:, None].tolist()
-    assert native.led_alone(x).shape == (1, 2, 3, 4) and native.flattened(x).tolist() == x.reshape(-1).tolist()
+    assert native.led_alone(x).shape == (1, 2, 3, 4)
+    assert native.flattened(x).tolist() == x.reshape(-1).tolist()
