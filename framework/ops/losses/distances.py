@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from ...dtypes import get_default_dtype, int64
+from ...dtypes import FLOATING, get_default_dtype, int64
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
 from ..language.elementwise import Elementwise
 from ..linalg.distances import pairwise_distance
+from ..pointwise.choose import clamp_min
 from ..record.args import number_arg, tensor_arg
 from ..record.public import public
 from ..reduce.sums import as_summed, sum_op
@@ -35,7 +36,11 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     tensor(0.5000)
     """
     _alike("margin_ranking_loss", input1=input1, input2=input2, target=target)
-    losses = _ranking.run(input1, input2, target, margin=number_arg(margin, "margin_ranking_loss", "margin"))
+    if {input1._array.dtype.kind, input2._array.dtype.kind, target._array.dtype.kind} & set(FLOATING):
+        margin = number_arg(margin, "margin_ranking_loss", "margin")
+        losses = _ranking.run(input1, input2, target, margin=margin)
+    else:  # whole numbers are counted as such, those without a sign around 0
+        losses = clamp_min(-target * (input1 - input2) + margin, 0)  # type: ignore[operator]
     return _reduced(losses, reduction, "margin_ranking_loss")
 
 
