@@ -155,10 +155,10 @@ nb::object into_integers(Array words, nb::handle x, int64_t low, uint64_t range,
 
 // Numbers whose formulas have a function of NumPy in them, of which a seed keeps its numbers; all around it is rounded correctly, so
 // that it is the same here and there.
-enum Kind { EXPONENTIAL, CAUCHY, LOG_NORMAL, GEOMETRIC };
+enum Wanted { EXPONENTIAL, CAUCHY, LOG_NORMAL, GEOMETRIC };
 const char* const FUNCTIONS[] = {"log1p", "tan", "exp", "log1p"};
 
-template <class T> void before_function(Kind kind, T* t, int64_t n, T a, T b) {
+template <class T> void before_function(Wanted kind, T* t, int64_t n, T a, T b) {
     const T least = std::numeric_limits<T>::epsilon() / 4;  // a draw of 0 would give 0, whose log users then take
     for (int64_t i = 0; i < n; ++i) {
         if (kind == EXPONENTIAL) t[i] = -(t[i] < least ? least : t[i]);
@@ -168,7 +168,7 @@ template <class T> void before_function(Kind kind, T* t, int64_t n, T a, T b) {
     }
 }
 
-template <class T> void after_function(Kind kind, T* t, int64_t n, T a, T b) {
+template <class T> void after_function(Wanted kind, T* t, int64_t n, T a, T b) {
     for (int64_t i = 0; i < n; ++i) {
         if (kind == EXPONENTIAL) t[i] = -t[i] / a;
         else if (kind == CAUCHY) t[i] = a + b * t[i];
@@ -177,7 +177,7 @@ template <class T> void after_function(Kind kind, T* t, int64_t n, T a, T b) {
 }
 
 // The numbers in an array of their own.
-template <class T> nb::object by_function(State& state, Kind kind, int64_t n, double a, double b) {
+template <class T> nb::object by_function(State& state, Wanted kind, int64_t n, double a, double b) {
     static PyObject* functions[4] = {nullptr, nullptr, nullptr, nullptr};
     static PyObject* const names = taken(PyTuple_Pack(1, word("out"))).release().ptr();
     const npy_intp shape[] = {n};
@@ -203,7 +203,7 @@ nb::object into_formula(Array words, nb::handle x, int which, double a, double b
     if (!floats || !state.usable || which < 0 || which > GEOMETRIC) return not_implemented();
     const bool wide = target.type() == NPY_DOUBLE || which == GEOMETRIC;
     const int64_t n = PyArray_SIZE(target.held.a);
-    const nb::object made = wide ? by_function<double>(state, Kind(which), n, a, b) : by_function<float>(state, Kind(which), n, a, b);
+    const nb::object made = wide ? by_function<double>(state, Wanted(which), n, a, b) : by_function<float>(state, Wanted(which), n, a, b);
     auto* from = reinterpret_cast<PyArrayObject*>(made.ptr());
     if (PyArray_TYPE(from) == target.type()) {
         std::memcpy(PyArray_DATA(target.held.a), PyArray_DATA(from), size_t(PyArray_NBYTES(from)));
