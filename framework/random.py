@@ -378,10 +378,15 @@ def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
 
     host: leave it in host memory, to be worked on there before it is moved.
     """
-    if generator is None and device is CPU and (numpy_dtype is _SINGLE or numpy_dtype is _DOUBLE):
-        at_once = drawn_at_once("philox_uniform", shape, numpy_dtype is _DOUBLE)
-        if at_once is not None:
-            return at_once
+    if generator is None and device is CPU:
+        if numpy_dtype is _SINGLE or numpy_dtype is _DOUBLE:
+            at_once = drawn_at_once("philox_uniform", shape, numpy_dtype is _DOUBLE)
+            if at_once is not None:
+                return at_once
+        elif _is_narrow(numpy_dtype) and 0 not in shape:
+            at_once = drawn_at_once("philox_integers", shape, 0, 2048)
+            if at_once is not None:
+                return _eleven_bits(at_once, numpy_dtype)
     if state.batches:
         return state.batches[-1].drawn(
             lambda size: uniform_array(size, numpy_dtype, device, generator, host=host), shape)
@@ -396,11 +401,22 @@ def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
             real = np.dtype(f"f{dtype.itemsize // 2}")
             array = _uniform(source, (*shape, 2), real).view(dtype)[..., 0]
         elif dtype.itemsize == 2:  # 11 bits: rounding a float32 draw could give 1
-            whole = converted(_integers(source, 0, 2048, shape), _SINGLE)
-            array = converted(whole * _SINGLE.type(2.0 ** -11), dtype)
+            array = _eleven_bits(_integers(source, 0, 2048, shape), dtype)
         else:
             array = _uniform(source, shape, dtype)
     return np.asarray(array) if host else move(np.asarray(array), device)
+
+
+def _is_narrow(dtype: Any) -> bool:
+    """Whether it is NumPy's dtype of float16 or bfloat16."""
+    return isinstance(dtype, np.dtype) and dtype.itemsize == 2
+
+
+def _eleven_bits(whole: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Numbers in [0, 1) of integers below 2048."""
+    wide = converted(whole, _SINGLE)
+    wide *= _SINGLE.type(2.0 ** -11)
+    return converted(wide, dtype)
 
 
 def _uniform(source: Generator, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -454,6 +470,10 @@ def normal_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
         at_once = drawn_at_once("philox_normal", shape, numpy_dtype is _DOUBLE)
         if at_once is not None:
             return at_once
+    elif generator is None and device is CPU and _is_narrow(numpy_dtype) and 0 not in shape:
+        at_once = drawn_at_once("philox_normal", shape, False)
+        if at_once is not None:
+            return converted(at_once, numpy_dtype)
     if state.batches:
         return state.batches[-1].drawn(
             lambda size: normal_array(size, numpy_dtype, device, generator, host=host), shape)

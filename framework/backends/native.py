@@ -8,14 +8,15 @@ import numpy as np
 from .. import _native
 
 
-def native_or(name: str | None, plain: Callable, wide: Callable | None = None) -> Callable:
+def native_or(name: str | None, plain: Callable, wide: Callable | None = None, whole: str = "") -> Callable:
     """``plain``, but the extension's function ``name`` is asked first, where there is one.
 
     It takes the same arguments and returns NotImplemented for cases that it leaves to ``plain``.
     wide: what stands behind it for float16 and bfloat16, for which it is asked once more as float32 before.
+    whole: "kept" or "summed": int64 goes to it once more as float64, where that is exact (see ``Op``).
     """
     native: Any = None if name is None else getattr(_native.module, name, None)
-    return plain if native is None else _native.module.preferring(native, plain, wide)
+    return plain if native is None else _native.module.preferring(native, plain, wide, whole)
 
 
 def asked(kernel: Any) -> Any:

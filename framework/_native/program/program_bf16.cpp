@@ -1,16 +1,88 @@
 #include "program/program_bf16.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/half.h"
 #include "base/scratch.h"
+#include "base/vecmath.h"
 
 namespace fw {
 namespace {
 
 constexpr int64_t PIECE = 1024;  // elements that are computed at a time, in the first cache
 constexpr int MOST = MOST_HALF_ARGUMENTS;
+
+constexpr int64_t SOME = 64;  // numbers
+
+// Up to three operands: numbers in rows, or one that stands for all of them where there are no rows.
+template <class H> struct Operands {
+    const H* rows[3] = {};
+    Vec<float> one[3] = {};
+
+    bool any() const { return rows[0] || rows[1] || rows[2]; }
+    Operands from(int64_t at) const {
+        Operands there = *this;
+        for (const H*& p : there.rows) p = p ? p + at : p;
+        return there;
+    }
+    // The n < SOME numbers from there on, with zeros behind them.
+    Operands rest(int64_t at, int64_t n, H (*to)[SOME]) const {
+        Operands there = *this;
+        for (int k = 0; k < 3; ++k) {
+            if (!rows[k]) continue;
+            std::fill(std::copy_n(rows[k] + at, n, to[k]), to[k] + SOME, H{});
+            there.rows[k] = to[k];
+        }
+        return there;
+    }
+};
+
+template <class H> using Direct = void (*)(const Operands<H>& of, H* to, int64_t n);
+
+// f(first, second, third, the number of the first), of which the first `Count` are looked at, of a multiple of SOME numbers.
+template <int Count, class H, class F> FW_INLINE void in_one_loop(const Operands<H>& of, H* to, int64_t n, F f) {
+    alignas(64) float wide[SOME];
+    const H *a = of.rows[0], *b = of.rows[1], *c = of.rows[2];
+    const Vec<float> x = of.one[0], y = of.one[1], z = of.one[2];
+    for (int64_t i = 0; i < n; i += SOME) {
+#pragma GCC unroll 4
+        for (int64_t k = i; k < i + SOME; k += lanes<float>) {
+            const Vec<float> v = a ? load_wide(a + k) : x;
+            store<float>(wide + k - i, f(v, Count < 2 ? v : b ? load_wide(b + k) : y, Count < 3 ? v : c ? load_wide(c + k) : z, x));
+        }
+        narrow(to + i, wide, SOME);
+    }
+}
+
+template <class H> Direct<H> direct_step(const std::string& name) {
+    using V = Vec<float>;
+#define FW_STEP(word, count, expression)                                                                      \
+    if (name == word)                                                                                         \
+        return [](const Operands<H>& of, H* to, int64_t n) {                                                  \
+            in_one_loop<count>(of, to, n, []([[maybe_unused]] V x, [[maybe_unused]] V y, [[maybe_unused]] V z, \
+                                             [[maybe_unused]] V one) -> V { return expression; });            \
+        };
+    FW_STEP("add", 2, x + y)
+    FW_STEP("sub", 2, x - y)
+    FW_STEP("mul", 2, x * y)
+    FW_STEP("div", 2, x / y)
+    FW_STEP("maximum", 2, maximum<float>(x, y))
+    FW_STEP("minimum", 2, minimum<float>(x, y))
+    FW_STEP("sqrt", 1, math::root<V>(x))
+    FW_STEP("rsqrt", 1, math::rsqrt(x))
+    FW_STEP("floor", 1, math::floor<V>(x))
+    FW_STEP("ceil", 1, math::ceil<V>(x))
+    FW_STEP("trunc", 1, math::trunc<V>(x))
+    FW_STEP("rint", 1, math::rint<V>(x))
+    FW_STEP("limit", 3, minimum<float>(maximum<float>(x, y), z))
+    FW_STEP("lerp", 3, z * (y - x) + x)
+    FW_STEP("finite_or, where_nan", 3, x != x ? one : x == splat(INFINITY) ? y : x == splat(-INFINITY) ? z : x)
+    FW_STEP("limit, where_nan", 3, x != x ? one : minimum<float>(maximum<float>(x, y), z))
+#undef FW_STEP
+    return nullptr;
+}
 
 // The elements of a result, piece by piece through float32.
 template <class H> struct HalfPieces {
@@ -43,34 +115,81 @@ template <class H> struct HalfPieces {
         layout.scatter(*target, some, at, n);
     }
 
-    // Whether the program only changes the sign: the bits that are kept, and those that are turned.
-    bool changes_sign(uint16_t& kept, uint16_t& turned) const {
+    // What of the sign a program changes that does nothing else: the bits that are kept, those that are turned, and the
+    // array whose sign comes in place of it, if there is one.
+    struct Signs {
+        uint16_t kept = 0xffff, turned = 0;
+        const Operand* other = nullptr;
+    };
+    bool changes_sign(Signs& signs) const {
         if (program.steps.size() != 1 || operands[0].constant) return false;
-        const std::string& name = program.steps[0].name;
-        turned = name == "neg" ? 0x8000 : 0, kept = name == "abs" ? 0x7fff : 0xffff;
-        return name == "neg" || name == "abs";
+        const Step& step = program.steps[0];
+        if (step.name == "neg") return signs.turned = 0x8000, true;
+        if (step.name != "abs" && step.name != "copysign") return false;
+        signs.kept = 0x7fff;
+        if (step.name == "abs") return true;
+        if (step.a != 0 || step.b != 1 || program.arguments != 2) return false;
+        if (operands[1].constant) signs.turned = std::signbit(numbers.numbers[1]) ? 0x8000 : 0;
+        else signs.other = &operands[1];
+        return true;
     }
 
-    void change_sign(int64_t begin, int64_t end, uint16_t kept, uint16_t turned, Own& own) const {
-        const Vec<uint16_t> keep = Vec<uint16_t>{} + kept, turn = Vec<uint16_t>{} + turned;
+    void change_sign(int64_t begin, int64_t end, const Signs& signs, Own& own) const {
+        const Vec<uint16_t> keep = Vec<uint16_t>{} + signs.kept, turn = Vec<uint16_t>{} + signs.turned;
         constexpr int64_t L = lanes<uint16_t>;
         for (int64_t at = begin, n; at < end; at += n) {
             n = std::min(PIECE, end - at);
             const H* from = in_row<H>(operands[0], own.some, at, n);
+            const H* sign = signs.other ? in_row<H>(*signs.other, reinterpret_cast<H*>(own.values), at, n) : nullptr;
             H* to = target ? own.some : reinterpret_cast<H*>(result) + at;
             int64_t i = 0;
-            for (; i + L <= n; i += L)
-                store<uint16_t>(&to[i].bits, (load(&from[i].bits) & keep) ^ turn);
-            for (; i < n; ++i) to[i].bits = uint16_t((from[i].bits & kept) ^ turned);
+            for (; i + L <= n; i += L) {
+                const Vec<uint16_t> turned = sign ? load(&sign[i].bits) & 0x8000 : turn;
+                store<uint16_t>(&to[i].bits, (load(&from[i].bits) & keep) ^ turned);
+            }
+            for (; i < n; ++i)
+                to[i].bits = uint16_t((from[i].bits & signs.kept) ^ (sign ? sign[i].bits & 0x8000 : signs.turned));
             if (target) layout.scatter(*target, own.some, at, n);
         }
+    }
+
+    // What stands in a slot, as the operand number i; false where it is computed, or does not lie in a row.
+    bool takes(Operands<H>& of, int i, int slot) const {
+        if (slot >= program.first_register()) return false;
+        if (slot >= program.arguments) return of.one[i] = splat(float(program.constants[size_t(slot - program.arguments)])), true;
+        const Operand& o = operands[size_t(slot)];
+        if (o.constant) return of.one[i] = splat(numbers.numbers[size_t(slot)]), true;
+        of.rows[i] = reinterpret_cast<const H*>(o.data);
+        return o.flat;
+    }
+
+    // Whether the program is so short that it takes no longer than to widen its operands and to round: then all is one loop.
+    bool direct(int64_t begin, int64_t end) const {
+        if (program.truth_result || target || program.steps.size() > 2) return false;
+        const Step &first = program.steps[0], &last = program.steps.back();
+        Operands<H> of;
+        const bool two = program.steps.size() == 2;  // numbers within limits, in place of nan another one
+        if (two && (last.name != "where_nan" || last.a != first.a || last.c != first.d)) return false;
+        const Direct<H> run = direct_step<H>(two ? first.name + ", where_nan" : first.name);
+        if (!run || (two && (!takes(of, 0, last.b) || of.any()))) return false;
+        if (!takes(of, 0, first.a) || !takes(of, 1, first.b) || !takes(of, 2, first.c) || !of.any()) return false;
+        H* to = reinterpret_cast<H*>(result);
+        const int64_t whole = begin + (end - begin) / SOME * SOME, left = end - whole;
+        if (begin < whole) run(of.from(begin), to + begin, whole - begin);
+        if (left) {
+            H some[3][SOME], made[SOME];
+            run(of.rest(whole, left, some), made, SOME);
+            std::copy_n(made, left, to + whole);
+        }
+        return true;
     }
 
     void operator()(int64_t begin, int64_t end) const {
         alignas(64) static thread_local Own mine;
         Own& own = *asked_once(&mine);
-        uint16_t kept, turned;
-        if (changes_sign(kept, turned)) return change_sign(begin, end, kept, turned, own);
+        Signs signs;
+        if (changes_sign(signs)) return change_sign(begin, end, signs, own);
+        if (direct(begin, end)) return;
         const Layout row{};
         std::vector<Operand> wide(operands.size());
         for (int i = 0; i < program.arguments; ++i) {

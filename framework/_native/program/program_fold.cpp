@@ -1,6 +1,8 @@
 // Reductions of what elementwise programs compute, and of halves as float32.
 #include "program/program_fold.h"
 
+#include <cmath>
+
 #include "base/half.h"
 #include "base/scratch.h"
 #include "reduce/reduce_tasks.h"
@@ -50,7 +52,9 @@ template <class Number> struct Computed {
 // Calls f with the task.
 template <class T, class F> void with_task(const Folding& folding, F&& f) {
     switch (folding.kind) {
-        case Reduction::sum: return f(Total<T>(false));
+        case Reduction::sum:
+        case Reduction::norm:
+        case Reduction::nansum: return f(Total<T>(false));
         case Reduction::mean: return f(Total<T>(true));
         case Reduction::amax: return f(Plain<Largest<T>>());
         case Reduction::amin: return f(Plain<Smallest<T>>());
@@ -70,9 +74,28 @@ template <class H> void widen_some(const void* halves, int64_t first, int64_t la
     widen(to, static_cast<const H*>(halves) + first, last - first);
 }
 
-template <class H, class Task> void run_halves(const Plan& plan, const H* x, float* results, Task& task) {
+// Each made another number on the way.
+template <class H, class F> FW_INLINE void widen_as(const void* halves, int64_t first, int64_t last, float* to, F f) {
+    widen_some<H>(halves, first, last, to);
+    const int64_t n = last - first;
+    int64_t i = 0;
+    for (; i + lanes<float> <= n; i += lanes<float>) store<float>(to + i, f(load(to + i)));
+    for (; i < n; ++i) to[i] = f(splat(to[i]))[0];
+}
+template <class H> void squares_of_some(const void* halves, int64_t first, int64_t last, float* to) {
+    widen_as<H>(halves, first, last, to, [](Vec<float> x) -> Vec<float> { return x * x; });
+}
+template <class H> void numbers_of_some(const void* halves, int64_t first, int64_t last, float* to) {
+    widen_as<H>(halves, first, last, to, [](Vec<float> x) -> Vec<float> { return x == x ? x : Vec<float>{}; });
+}
+template <class H> Computed<float>::Make maker_of(Reduction kind) {
+    return kind == Reduction::norm ? squares_of_some<H> : kind == Reduction::nansum ? numbers_of_some<H> : widen_some<H>;
+}
+
+template <class H, class Task> void run_halves(const Plan& plan, const H* x, float* results, Task& task, Computed<float>::Make make) {
     using Source = InHalves<H>;
     if constexpr (!Task::twice) {
+        if (make != widen_some<H>) return run_plan(plan, Computed<float>(x, make), results, task);
         const int64_t pieces = pieces_of(plan.outer, plan.count());
         if (plan.rows && pieces > 1) {  // few results of many numbers
             task.count = plan.count();
@@ -81,7 +104,7 @@ template <class H, class Task> void run_halves(const Plan& plan, const H* x, flo
             return rows_in_pieces<Folds<float, Source>>(plan, Source{x}, results, blocks, pieces, folds);
         }
     }
-    run_plan(plan, Computed<float>(x, widen_some<H>), results, task);
+    run_plan(plan, Computed<float>(x, make), results, task);
 }
 
 }  // namespace
@@ -106,7 +129,9 @@ template <class H> bool plan_halves(int ndim, const int64_t* sizes, const int64_
 template <class H> void fold_halves(const H* x, const Plan& plan, const Folding& folding, H* out, int64_t results) {
     const Borrowed room(results, sizeof(float));
     float* wide = static_cast<float*>(room.start);
-    with_task<float>(folding, [&](auto task) { run_halves(plan, x, wide, task); });
+    with_task<float>(folding, [&](auto task) { run_halves(plan, x, wide, task, maker_of<H>(folding.kind)); });
+    if (folding.kind == Reduction::norm)
+        for (int64_t i = 0; i < results; ++i) wide[i] = std::sqrt(wide[i]);
     narrow(out, wide, results);
 }
 

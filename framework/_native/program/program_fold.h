@@ -7,7 +7,7 @@
 
 namespace fw {
 
-enum class Reduction { sum, mean, amax, amin, var };
+enum class Reduction { sum, mean, amax, amin, var, norm, nansum };  // the last two: of halves
 
 // What is to be folded of an array, and how: over the dimensions whose bits are set.
 struct Folding {

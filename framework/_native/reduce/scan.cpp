@@ -109,7 +109,8 @@ template <class F> bool of_kind(Cumulate kind, Type type, F&& f) {
         case Cumulate::sum:
             return narrow ? f(RunningSum<float>()) : whole ? f(RunningSum<uint64_t>())  // overflow wraps
                                                            : f(RunningSum<double>());
-        case Cumulate::product: return !whole && (narrow ? f(RunningProduct<float>()) : f(RunningProduct<double>()));
+        case Cumulate::product:
+            return narrow ? f(RunningProduct<float>()) : whole ? f(RunningProduct<uint64_t>()) : f(RunningProduct<double>());
         case Cumulate::largest:
             return narrow ? f(RunningExtreme<float, true>()) : whole ? f(RunningExtreme<int64_t, true>())
                                                                      : f(RunningExtreme<double, true>());

@@ -253,13 +253,15 @@ def _flops(x: tuple, w: tuple, b: Any, out_shape: tuple) -> int:
 
 conv = PlacingOp("conv", "x w b", onnx="convolved(x, w, b, stride, padding, dilation, groups)",
                  runtime="conv(x, w, b, stride, padding, dilation, groups)",
-                 kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer, device=cuda.conv,
+                 kernel=_conv_kernel, native="conv", whole="summed", rounds="conv_bf16", infer=_conv_infer,
+                 device=cuda.conv,
                  batch=batch_conv,
                  vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b}, loose_from=NEVER, flops=_flops)
 conv_input_grad = Op("conv_input_grad", "y w",
                      onnx="transposed(y, w, x_shape, stride, padding, dilation, groups)",
                      runtime="transposed(y, w, x_shape, stride, padding, dilation, groups)",
-                     kernel=_input_grad_kernel, native="conv_input_grad", device=cuda.conv_input_grad,
+                     kernel=_input_grad_kernel, native="conv_input_grad", whole="summed",
+                     device=cuda.conv_input_grad,
                      batch=batch_conv_input_grad,
                      rounds="conv_input_grad_bf16",
                      jvp="multilinear", infer=lambda y, w, *, x_shape, **settings: Meta(x_shape, y.dtype),

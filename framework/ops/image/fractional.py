@@ -10,10 +10,10 @@ import numpy as np
 from ... import random
 from ...backends import move
 from ...device import as_device
-from ...dtypes import int64
+from ...dtypes import float32, int64
 from ...errors import ShapeError
 from ...tensor import Tensor, wrap
-from ..convert.cast import from_array, to
+from ..convert.cast import cast, from_array
 from ..index.scatter import gather
 from ..record.args import ntuple, real_arg
 from ..record.batched import merged
@@ -96,8 +96,10 @@ def _largest(x: Tensor, samples: Tensor | None, **layout: Any) -> tuple[Tensor, 
         wide = np.float64 if x._array.dtype.itemsize == 8 else np.float32
         samples = wrap(random.uniform_array((*x._array.shape[:2], len(layout["out"])), wide, x.device))
     if x._array.dtype.itemsize == 2:
-        y, places = fractional_max.run(to(x, np.float32), samples, **layout)
-        return to(y, x.dtype), places
+        if samples._array.dtype.itemsize == 2:
+            samples = cast.run(samples, dtype=float32)
+        y, places = fractional_max.run(cast.run(x, dtype=float32), samples, **layout)
+        return cast.run(y, dtype=x.dtype), places
     return (_formula if writes_graphs() else fractional_max.run)(x, samples, **layout)
 
 

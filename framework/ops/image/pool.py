@@ -179,10 +179,12 @@ def _max_vjp(g: Any, x: Any, kernel: tuple, stride: tuple, padding: tuple, dilat
 # "out" is a setting here (the output's spatial sizes), so the outputs have other names
 max_pool = Op("max_pool", "x", onnx="pooled('MaxPool', x, kernel, stride, padding, out, dilation)",
               runtime="max_pool(x, kernel, stride, padding, dilation, out)",
-              kernel=_max_kernel, native="max_pool", infer=_pool_infer, outputs="y", device=cuda.max_pool,
+              kernel=_max_kernel, native="max_pool", whole="kept", infer=_pool_infer, outputs="y",
+              device=cuda.max_pool,
               batch=merged(),
               vjp={"x": _max_vjp}, loose_from=NEVER)
-max_position = Op("max_position", "x", kernel=_max_position_kernel, native="max_position", outputs="y",
+max_position = Op("max_position", "x", kernel=_max_position_kernel, native="max_position", whole="kept",
+                  outputs="y",
                   device=cuda.max_position,
                   batch=merged(),
                   infer=lambda x, *, out, kernel, **settings: Meta(
@@ -243,7 +245,8 @@ def _with_places_vjp(g: Any, x: Any, places: Any, kernel: tuple, stride: tuple, 
 
 
 max_with_places = Op("max_with_places", "x", outputs="y places", differentiable=1, batch=merged(),
-                     kernel=_with_places, native="max_with_places", device=_with_places_on_device,
+                     kernel=_with_places, native="max_with_places", whole="kept",
+                     device=_with_places_on_device,
                      infer=_with_places_infer,
                      vjp={"x": _with_places_vjp},
                      loose_from=NEVER)

@@ -121,7 +121,8 @@ _COMBINED = {"prod": "multiply", "mean": "add", "amax": "maximum", "amin": "mini
 def _index_reduce_kernel(xp: Any, x: Any, source: Any, index: Any, *, dim: int, way: str, own: bool) -> Any:
     out = xp.moveaxis(xp.array(x, copy=True, order="C"), dim, 0)
     if not own:
-        out[index] = {"prod": 1, "mean": 0, "amax": -xp.inf, "amin": xp.inf}[way]
+        low, high = _integer_limits(x.dtype) if x.dtype.kind in "iu" else (-xp.inf, xp.inf)
+        out[index] = {"prod": 1, "mean": 0, "amax": low, "amin": high}[way]
     combine, counts = getattr(xp, _COMBINED[way]), xp.full(len(out), int(own))
     for place, part in zip(index.tolist(), xp.moveaxis(source, dim, 0)):
         out[place] = combine(out[place], part)
@@ -136,8 +137,13 @@ index_reduce_op = Op("index_reduce", "x source index", kernel=_index_reduce_kern
                      infer=lambda x, *_, **__: x)
 
 
-def _is_plain(x: Tensor) -> bool:
-    return type(x._array) is np.ndarray and x._array.dtype.kind in FLOATING and quiet.run is not None
+def _are_plain(x: Tensor, source: Tensor, way: str) -> bool:
+    """Whether the record takes them: floating, or int64 of which no mean is wanted, in memory."""
+    a, b = x._array, source._array
+    if type(a) is not np.ndarray or type(b) is not np.ndarray or quiet.run is None:
+        return False
+    whole = a.dtype.char == "l" == b.dtype.char and way != "mean"
+    return whole or a.dtype.kind in FLOATING and b.dtype.kind in FLOATING
 
 
 @public(method=True, inplace=True, out=True)
@@ -159,7 +165,7 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
         raise ShapeError(f"index_reduce: index must be (n) and source {list(wanted)}, got shapes "
                          f"{list(index.shape)} and {list(source.shape)}")
     if input._node is source._node is None and index._array.ndim == 1 \
-            and _is_plain(input) and _is_plain(source):
+            and _are_plain(input, source, reduce):
         whole = positions(index, input._array.shape[at], "index_reduce", at)
         return index_reduce_op.run(input, source, whole, dim=at, way=reduce, own=bool(include_self))
     places: Any = index.reshape(-1, *(1,) * (source.ndim - 1 - at))  # type: ignore[attr-defined]

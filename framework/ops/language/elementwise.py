@@ -30,7 +30,7 @@ from ..record.meta import describe_call
 from ..record.op import Meta, Op, Rule
 from ..record.public import PUBLIC, check_out, given_out, public
 from ..record.road import NEVER, road
-from ..record.rounded import in_float32, is_rounded
+from ..record.rounded import is_rounded, narrowing
 from ..record.torch_function import asked_late
 from ..shape.broadcast import broadcast_shape, sum_to, summed_dims
 from ..shape.complex_parts import real_op
@@ -113,7 +113,7 @@ class Elementwise(Op):
                       else array_function(self.expr, self._parameters, np))
         kernel = native_kernel(self.expr, (*self.inputs, *self.settings), self.plain, self.settings)
         self.cpu = kernel if self._check is None else partial(_checked, kernel, self._check, self.name)
-        self.narrow = self.cpu if self.rounded else partial(in_float32, self.cpu)
+        self.narrow = self.cpu if self.rounded else narrowing(self.cpu)
         return self.cpu(*arrays, **settings)
 
     def _rounded(self, *arrays: Any, **settings: Any) -> Any:

@@ -66,6 +66,7 @@ _WHOLE: dict[str, tuple[str, str, str]] = {
     "shrink": ("x y z", "where(abs(x) <= y, 0.0, z)", ""),
     "raised": ("x y z", "where(x <= y, z, x)", "y z"),
     "finite_or": ("x y z", "where(x == 1e999, y, where(x == -1e999, z, x))", "y z"),
+    "rsqrt": ("x", "1 / sqrt(x)", ""),
     "outside": ("x y z", "(x <= y) | (x >= z)", ""),
     "frac": ("x", "x - trunc(x)", ""),
     "hard_gate": ("x", "minimum(maximum(x + 3, 0), 6) / 6", ""),

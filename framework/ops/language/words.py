@@ -96,6 +96,20 @@ def _conjugate(xp: Any) -> Callable:
 _conjugate.native = "conjugate"  # type: ignore[attr-defined]  # of complex ones
 
 
+def _signbit(xp: Any) -> Callable:
+    return xp.signbit
+
+
+_signbit.native = "signbit"  # type: ignore[attr-defined]
+
+
+def _equals(infinity: float) -> Callable:
+    """A maker of whether numbers are this one, which whole numbers never are."""
+    def maker(xp: Any) -> Callable:
+        return lambda x: xp.zeros(x.shape, bool) if x.dtype.kind in "iub" else x == infinity
+    return maker
+
+
 def _sigmoid(xp: Any) -> Callable:
     def sigmoid(x: Any) -> Any:
         return 0.5 * (1 + xp.tanh(0.5 * x))
@@ -216,7 +230,9 @@ WORDS: dict[str, Word] = {
     "left_shift": Word("left_shift", None, "left_shift"),
     "nextafter": Word("nextafter", "nextafter"),
     "right_shift": Word("right_shift", None, "right_shift"),
-    "signbit": Word("signbit", None, "x: (x < 0) | (1 / x < 0)"),
+    "isneginf": Word(_equals(-math.inf), ("x", "x == -1e999")),
+    "isposinf": Word(_equals(math.inf), ("x", "x == 1e999")),
+    "signbit": Word(_signbit, None, "x: (x < 0) | (1 / x < 0)"),
     "rsqrt": Word(None, "rsqrt", "x: 1 / sqrt(x)", "rsqrt"),  # the engine's own, for its programs
     "softplus_rest": Word(None, "softplus_rest"),
     "acos": Word("arccos", "acos", "Acos", "acos"),

@@ -25,7 +25,7 @@ def matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
     return xp.matmul(x, y)
 
 
-_cpu_matmul = native_or_wide("matmul", partial(matmul_kernel, np))  # what matmul does on the CPU
+_cpu_matmul = native_or_wide("matmul", partial(matmul_kernel, np), "summed")  # what matmul does on the CPU
 
 
 @lru_cache(maxsize=1024)

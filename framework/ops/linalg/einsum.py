@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
+from ...dtypes import int64
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import tensor_arg
@@ -158,7 +161,9 @@ def _bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | Non
     if bias is not None:
         tensor_arg(bias, "bilinear", "bias")
     few = weight.shape[1] <= weight.shape[0]  # the pairs are no more numbers than what einsum makes first
-    alike = input1.shape[:-1] == input2.shape[:-1] and have_kernels(input1, input2, weight, bias)
+    given = [x for x in (input1, input2, weight, bias) if x is not None]
+    whole = all(type(x._array) is np.ndarray and x.dtype is int64 for x in given)
+    alike = input1.shape[:-1] == input2.shape[:-1] and (whole or have_kernels(input1, input2, weight, bias))
     return [(_of_pairs if few and alike else _by_einsum, 4, {})]
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dtypes import FLOATING
 from ...errors import ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor
@@ -38,7 +39,7 @@ def _powers(x: Any, n: Any, op: str, falling: bool = False) -> Any:
     """1, x, x**2, ... as a last dimension of size n (default: that of the last one), or backwards."""
     n = x.shape[-1] if n is None else n
     if type(n) is int and n >= 0 and x._node is None and type(x._array) is np.ndarray \
-            and x._array.dtype.char in "fdl" and quiet.run is not None:
+            and (x._array.dtype.kind in FLOATING or x._array.dtype.char == "l") and quiet.run is not None:
         return powers_op.run(x, count=n, falling=falling)
     if isinstance(n, bool) or not hasattr(n, "__index__") or n.__index__() < 0:
         raise ValueError(f"{op}: N must be a whole number >= 0, got {n!r}")

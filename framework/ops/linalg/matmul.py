@@ -162,7 +162,7 @@ def product_flops(x: tuple, *others: Any, out_shape: tuple) -> int:
 
 
 matmul_op = Op("matmul", "x y", onnx="MatMul(x, y)", runtime="matmul(x, y)",
-               native="matmul", rounds="matmul", kernel=matmul_kernel, device=cuda.matmul,
+               native="matmul", whole="summed", rounds="matmul", kernel=matmul_kernel, device=cuda.matmul,
                infer=_matmul_infer, jvp="multilinear", vjp={"x": _matmul_x, "y": _matmul_y}, loose_from=3,
                batch=batch_matmul, flops=product_flops)
 
@@ -294,7 +294,7 @@ def _linear_kernel(xp: Any, x: Any, w: Any, b: Any) -> Any:
     return out
 
 
-_cpu_linear = native_or_wide("linear", partial(_linear_kernel, np))
+_cpu_linear = native_or_wide("linear", partial(_linear_kernel, np), "summed")
 
 
 def _linear_infer(x: Meta, w: Meta, b: Meta | None) -> Meta:
@@ -349,7 +349,8 @@ class LinearOp(PlacingOp):
 
 
 linear_op = LinearOp("linear", "x w b", onnx="linear(x, w, b)", runtime="linear(x, w, b)",
-                     native="linear", rounds="linear", kernel=_linear_kernel, device=cuda.linear,
+                     native="linear", whole="summed", rounds="linear", kernel=_linear_kernel,
+                     device=cuda.linear,
                      infer=_linear_infer, batch=batch_linear,
                      vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
                           "b": lambda g, b_shape: sum_to(g, size=b_shape)},

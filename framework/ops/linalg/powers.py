@@ -39,7 +39,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     if n < 0:
         input, n = inv(input), -n
     if n == 0 and type(input) is Tensor and input._node is None and type(input._array) is np.ndarray \
-            and quiet.run is not None and input._array.dtype.char in "fd":
+            and quiet.run is not None and input._array.dtype.kind in "fVi":
         one = eye(input, shape[-1])
         return one if len(shape) == 2 else take_size(one, shape).clone()  # type: ignore[attr-defined]
     if n == 0:

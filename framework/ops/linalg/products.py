@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dtypes import FLOATING
 from ...errors import ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor
@@ -186,7 +187,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     """
     if are_alike(vec1, 1, vec2, 1) and beta == 1 and type(alpha) in (int, float) and type(input) is Tensor:
         own, vector = input._array, vec1._array
-        if own.dtype is vector.dtype and own.dtype.kind == "f" \
+        if own.dtype is vector.dtype and own.dtype.kind in FLOATING \
                 and own.shape == (vector.size, vec2._array.size):
             return plus_product.run(input, column(vec1), vec2, value=alpha)
     return _plus_product("addr", input, outer(vec1, vec2), beta, alpha)
@@ -293,7 +294,7 @@ def _cross_kernel(xp: Any, x: Any, y: Any, *, dim: int) -> Any:
     return out
 
 
-cross_op = Op("cross", "x y", batch=rowwise, kernel=_cross_kernel, native="cross",
+cross_op = Op("cross", "x y", batch=rowwise, kernel=_cross_kernel, native="cross", whole="summed",
               infer=_cross_infer, jvp="multilinear",
               vjp={"x": lambda g, y, x_shape, dim: sum_to(cross_op(y, g, dim=dim), size=x_shape),
                    "y": lambda g, x, y_shape, dim: sum_to(cross_op(g, x, dim=dim), size=y_shape)})
@@ -366,7 +367,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     """
     if type(input) is Tensor is type(other) and input._node is other._node is None and quiet.run is not None:
         a, b = input._array, other._array
-        if type(a) is np.ndarray and a.dtype is b.dtype and a.dtype.char in "fdl":
+        if type(a) is np.ndarray and a.dtype is b.dtype and (a.dtype.kind in FLOATING or a.dtype.char == "l"):
             return kron_op.run(input, other)
     return _kron(input, other)
 

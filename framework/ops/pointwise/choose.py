@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from ...backends import array_module, on_device
-from ...dtypes import FLOATING, DType, finfo, iinfo
+from ...dtypes import FLOATING, DType, as_dtype, finfo, iinfo
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ...tensor import wrap as as_tensor
+from ..convert.cast import cast
 from ..language.elementwise import Elementwise
 from ..record.args import of_one_dtype, tensor_arg
 from ..record.into import Call, guard, run_call
@@ -163,7 +164,7 @@ def _limit(x: Tensor, limit: Any, op: Elementwise, of_tensor: Elementwise, setti
     if isinstance(limit, Tensor):
         return of_tensor.run(x, limit)
     if isinstance(limit, float) and x._array.dtype.kind in "iub":
-        x = x.to(float)  # type: ignore[attr-defined]
+        x = cast.run(x, dtype=as_dtype(float))
     if x._array.dtype.kind in "iu":
         limit = _fitting(x, limit, setting)
     return op.run(x, **{setting: limit})
@@ -205,7 +206,7 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
 
 _nan_to_num = Elementwise(
     "nan_to_num", "x", "where(x != x, nan, where(x == 1e999, high, where(x == -1e999, low, x)))",
-    settings="nan high low", jvp="symmetric", masks=True, vjp={"x": "where(isfinite(x), g, 0.0)"})
+    settings="nan high low", jvp="symmetric", masks=True, whole=True, vjp={"x": "where(isfinite(x), g, 0.0)"})
 # by the dtype's own limits, beyond which nothing but inf lies
 _nan_to_limits = Elementwise(
     "nan_to_limits", "x", "where(x != x, nan, minimum(maximum(x, low), high))",

@@ -154,11 +154,11 @@ bitwise_right_shift = elementwise("bitwise_right_shift", "x y", "right_shift(x, 
     """, ufunc="right_shift", result="integer", method="__rshift__")
 reflected(bitwise_left_shift, "rlshift", "<<")
 reflected(bitwise_right_shift, "rrshift", ">>")
-isposinf = elementwise("isposinf", "x", "x == 1e999", """Whether the element is +inf.
+isposinf = elementwise("isposinf", "x", "isposinf(x)", """Whether the element is +inf.
     >>> fw.isposinf(fw.tensor([1.0, float("inf"), -float("inf")]))
     tensor([False,  True, False])
     """, result="bool")
-isneginf = elementwise("isneginf", "x", "x == -1e999", """Whether the element is -inf.
+isneginf = elementwise("isneginf", "x", "isneginf(x)", """Whether the element is -inf.
     >>> fw.isneginf(fw.tensor([1.0, float("inf"), -float("inf")]))
     tensor([False, False,  True])
     """, result="bool")

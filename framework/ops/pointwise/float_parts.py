@@ -20,6 +20,7 @@ _nextafter = elementwise("nextafter", "x y", "nextafter(x, y)",
     method=False)
 # of bfloat16 itself: the next number of float32 would be rounded back
 _next_bfloat16 = Op("nextafter_bfloat16", "x y", moves=True, kernel=lambda xp, x, y: xp.nextafter(x, y),
+                    native="nextafter_bfloat16",
                     batch=by_element, infer=lambda x, y: Meta(
                         broadcast_shape((x.shape, y.shape), "nextafter"), x.dtype),
                     vjp={"x": lambda g, x, y, x_shape: sum_to(where_op(x == y, 0.0, g), size=x_shape),

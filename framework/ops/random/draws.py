@@ -65,19 +65,23 @@ def _normals(xp: Any, mean: Any, std: Any, *, shape: tuple[int, ...], kind: Any,
              generator: Generator | None) -> Any:
     if target.type == "meta":
         return normal_array(shape, kind, target)
-    if generator is None and target is CPU and kind.char in "fd" and _is_deviation(std, kind) \
-            and (type(mean) in (int, float) or type(mean) is np.ndarray and mean.dtype is kind):
-        drawn = drawn_at_once("philox_normal", shape, kind.char == "d")
+    wide = kind
+    if kind.itemsize == 2:
+        wide = _SINGLE
+        mean, std = (widened(v) if type(v) is np.ndarray else v for v in (mean, std))
+    if generator is None and target is CPU and wide.char in "fd" and _is_deviation(std, wide) \
+            and (type(mean) in (int, float) or type(mean) is np.ndarray and mean.dtype is wide):
+        drawn = drawn_at_once("philox_normal", shape, wide.char == "d")
         if drawn is not None:
-            return _spread.on_host(drawn, std, mean)
+            numbers = _spread.on_host(drawn, std, mean)
+            return numbers if wide is kind else placed(numbers, kind, target)
     m, s = (move(v, target) if hasattr(v, "dtype") else v for v in (mean, std))
     if not hasattr(s, "dtype") or not device_flags.check_reals(
             s, 0.0, np.inf, "normal: std must not be negative, got {real}"):
         deviation = np.real(_host(s) if hasattr(s, "dtype") else s)
         if np.any(deviation < 0):
             raise ValueError(f"normal: std must not be negative, got {float(np.min(deviation))}")
-    draw = normal_array(shape, np.dtype("f4") if kind.itemsize == 2 else kind, target, generator)
-    m, s = (widened(v) if isinstance(v, np.ndarray) else v for v in (m, s))
+    draw = normal_array(shape, wide, target, generator)
     return placed(_spread(draw, s, m), kind, target)
 
 
@@ -88,8 +92,11 @@ def _is_deviation(std: Any, kind: np.dtype) -> bool:
     return type(std) in (int, float) and std >= 0
 
 
+_SINGLE = np.dtype(np.float32)
 _spread = Formula("draw * s + m", "draw, s, m", rounded=True)
-normal_op = Op("normal", "mean std", kernel=_normals, device=partial(_normals, None),
+_host_normals = partial(_normals, np)
+normal_op = Op("normal", "mean std", kernel=_normals, cpu=_host_normals, rounded=_host_normals,
+               device=partial(_normals, None),
                infer=lambda mean, std, *, shape, kind, **_: Meta(shape, as_dtype(kind)))
 
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from ... import _native
 from ...backends import cuda, device_code, move, on_device
 from ...backends.native import converted
-from ...device import Device
+from ...device import CPU, Device
 from ...quiet import quietly
 from ..language.cuda import DeviceKernel
 from ..language.expression import array_function
@@ -40,4 +41,6 @@ def placed(array: Any, dtype: np.dtype, device: Device) -> Any:
         with on_device(array):
             return array.astype(dtype, copy=False)
     array = np.asarray(array)
+    if _native.module is not None and array.size and device is CPU:  # no warning of what becomes infinite
+        return array if array.dtype is dtype else converted(array, dtype)
     return move(array if array.dtype == dtype else quietly(converted, array, dtype), device)

@@ -34,7 +34,17 @@ from .aliases import link_view
 from .batched import PutOff, any_batched, batched_call, known
 from .meta import Meta as Meta
 from .road import NEVER, NUMBERS, Declined, _finish_many, after, road, row_major
-from .rounded import in_bfloat16, in_float32, is_numpy, is_rounded, native_or_wide, rounded_or, widen
+from .rounded import (
+    in_float32,
+    is_half,
+    is_numpy,
+    is_rounded,
+    narrowing,
+    native_or_wide,
+    rounded_as,
+    rounded_or,
+    widen,
+)
 
 ndarray = np.ndarray
 _ARRAYS = (ndarray, shapes.MetaArray)
@@ -108,6 +118,10 @@ class Op(GraphOp):
     device: a GPU's function, which launches kernels of our own and is asked before ``cuda_kernel``. It takes
         what ``native`` takes, bfloat16 too, and so do the rules unless ``rules_round=False``; it may answer
         NotImplemented.
+    halves: whether ``native`` takes bfloat16, where the rules do not (see ``rounds``).
+    whole: where int64 may go to ``native`` as float64, if that holds all sums: "kept" (it chooses among the
+        elements of its operand) or "summed" (it adds up products of its first two operands, with the third;
+        of one, its elements).
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
@@ -126,7 +140,7 @@ class Op(GraphOp):
                  rounded: Callable | None = None, batch: Callable | None = None,
                  onnx: str | None = None, runtime: str | None = None, real_indices: bool = False,
                  strided: bool = False, flops: Callable | None = None, device: Callable | None = None,
-                 rules_round: bool = True) -> None:
+                 rules_round: bool = True, whole: str = "", halves: bool = False) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
         self.inputs = tuple(inputs.lstrip("*").split())
@@ -136,10 +150,12 @@ class Op(GraphOp):
         self.differentiable = len(self.outputs) if differentiable is None else differentiable
         self.kernel = kernel
         self.plain: Callable = partial(kernel, np)
-        self.cpu: Callable = cpu or (native_or if moves or view else native_or_wide)(native, self.plain)
+        self.cpu: Callable = cpu or (native_or(native, self.plain) if moves or view else
+                                     native_or_wide(native, self.plain, whole))
         self.native = native
         self.rounded = rounded or rounded_or(rounds, self.cpu)
-        self.narrow: Callable = self.rounded or partial(in_float32, self.cpu)
+        self.narrow: Callable = self.rounded or (
+            native_or(native, narrowing(self.cpu)) if halves else narrowing(self.cpu))
         self.cuda_kernel = cuda_kernel or kernel
         self.device = device
         self.rules_round = device is not None and rules_round
@@ -278,10 +294,11 @@ class Op(GraphOp):
 
     def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
         """The gradients of the inputs from that of the output; ``live``: as tensors, recorded."""
-        if (dtypes.rounded is not None and not (live or self.moves) and is_rounded(g)
-                and not (self.rounded if is_numpy(g) else self.rules_round)):  # they do it themselves
-            wide = Node(self, node.edges, widen(node.kept), node.versions, widen(node.settings), None)
-            return in_bfloat16(self.pull(wide, widen(g), edges, live))
+        if not (live or self.moves) and (kind := self._computed_wide(g)):
+            half = kind == "half"
+            wide = Node(self, node.edges, widen(node.kept, half), node.versions, widen(node.settings, half),
+                        None)
+            return rounded_as(self.pull(wide, widen(g, half), edges, live), half)
         if self.masks and state.walk is not None:
             masked_walks.add(state.walk)
         values = node.kept or {}
@@ -313,6 +330,13 @@ class Op(GraphOp):
                         arguments.append(values[name])
                     grads[i] = rule.on(g)(*arguments)
         return [None if x is None else x.conj() for x in grads] if turned else grads
+
+    def _computed_wide(self, g: Any) -> str:
+        """Whether the rules want float32 in place of bfloat16 ("rounded"), or of the CPU's float16 ("half"),
+        as ``g`` is; "" where they do not, or round by themselves."""
+        if dtypes.rounded is not None and is_rounded(g):
+            return "" if (self.rounded if is_numpy(g) else self.rules_round) else "rounded"
+        return "half" if not self.rounded and is_half(g) and is_numpy(g) else ""
 
     def _changed(self, node: Node, counter: list, version: int) -> AutogradError:
         values = []  # one for each version, in order

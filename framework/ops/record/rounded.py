@@ -10,6 +10,7 @@ float32 it goes there. That is found out when the function has declined, so that
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,9 @@ def widened(array: Any) -> Any:
     return converted(array, _WIDE) if narrow else array
 
 
-def in_bfloat16(value: Any) -> Any:
-    """``value`` with its float32 arrays rounded to bfloat16."""
-    return _rounded(value, dtypes.rounded)
+def rounded_as(value: Any, half: bool = False) -> Any:
+    """``value`` with its float32 arrays rounded to bfloat16, or to float16."""
+    return _rounded(value, _HALF if half else dtypes.rounded)
 
 
 def _rounded(value: Any, dtype: Any) -> Any:
@@ -124,16 +125,17 @@ if hasattr(_native.module, "short_in_float32"):
     in_float32 = _native.module.short_in_float32(in_float32)
 
 
+def narrowing(kernel: Callable) -> Callable:
+    """``kernel`` for bfloat16 and float16: as for float32, and rounded."""
+    by_python = partial(in_float32, kernel)
+    return _native.module.narrowing(kernel, by_python) if hasattr(_native.module, "narrowing") else by_python
+
+
 def rounded_or(name: str | None, kernel: Callable) -> Callable | None:
     """The native function ``name`` for bfloat16, with the kernel in float32 behind it; None without one."""
-    native: Any = None if name is None else getattr(_native.module, name, None)
-    if native is None:
+    if name is None or not hasattr(_native.module, name):
         return None
-
-    def rounded(*arrays: Any, **settings: Any) -> Any:
-        out = native(*arrays, **settings)
-        return in_float32(kernel, *arrays, **settings) if out is NotImplemented else out
-    return rounded
+    return native_or(name, narrowing(kernel))
 
 
 def by_float32(plain: Callable, kernel: Callable) -> Callable:
@@ -151,14 +153,16 @@ def by_float32(plain: Callable, kernel: Callable) -> Callable:
     return fallback
 
 
-def native_or_wide(name: str | None, plain: Callable) -> Callable:
-    """``native_or`` for what computes: float16, which the native function declines, goes to it as float32."""
-    if name is None or not hasattr(_native.module, name):
+def native_or_wide(name: str | None, plain: Callable, whole: str = "") -> Callable:
+    """``native_or`` for what computes: float16, which the native function declines, goes to it as float32,
+    and where there is no such function to ``plain`` as float32."""
+    if _native.module is None:
         return plain
 
     def halves(*arrays: Any, **settings: Any) -> Any:
         if any(map(is_half, arrays)):
             return in_float32(kernel, *arrays, **settings)
         return plain(*arrays, **settings)
-    kernel = native_or(name, plain, halves)
+    native = None if name is None else getattr(_native.module, name, None)
+    kernel = _native.module.preferring(native, plain, halves, "" if native is None else whole)
     return kernel

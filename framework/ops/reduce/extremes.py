@@ -48,13 +48,13 @@ def _even_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...]) -> Any:
 
 amax_op = Op("amax", "x", onnx="reduced('ReduceMax', x, dims, keepdim)",
              runtime="folded('amax', x, dims, keepdim)",
-             masks=True, native="amax", device=cuda.folded("amax"), rules_round=False,
+             masks=True, native="amax", halves=True, device=cuda.folded("amax"), rules_round=False,
              infer=_extreme_infer("amax"), vjp={"x": _even_vjp},
              batch=along("dims"),
              kernel=lambda xp, x, *, dims, keepdim: x.max(axis=dims, keepdims=keepdim))
 amin_op = Op("amin", "x", onnx="reduced('ReduceMin', x, dims, keepdim)",
              runtime="folded('amin', x, dims, keepdim)",
-             masks=True, native="amin", device=cuda.folded("amin"), rules_round=False,
+             masks=True, native="amin", halves=True, device=cuda.folded("amin"), rules_round=False,
              infer=_extreme_infer("amin"), vjp={"x": _even_vjp},
              batch=along("dims"),
              kernel=lambda xp, x, *, dims, keepdim: x.min(axis=dims, keepdims=keepdim))

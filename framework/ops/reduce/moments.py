@@ -66,7 +66,8 @@ def _std_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...], correction: float)
 var_op = Op("var", "x", onnx="variance(x, dims, correction, keepdim)",
             batch=along("dims"),
             device=cuda.variance(False), rules_round=False,
-            native="var", kernel=_var_kernel, infer=_var_infer, adjoint=True, vjp={"x": _var_vjp})
+            native="var", halves=True, kernel=_var_kernel, infer=_var_infer, adjoint=True,
+            vjp={"x": _var_vjp})
 std_op = Op("std", "x", onnx="Sqrt(variance(x, dims, correction, keepdim))",
             batch=along("dims"),
             device=cuda.variance(True), rules_round=False,

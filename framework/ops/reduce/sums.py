@@ -81,7 +81,7 @@ sum_op = Op("sum", "x", onnx="total(x, dims, keepdim)", runtime="folded('sum', x
             vjp={"x": lambda g, x_shape, dims: spread(g, x_shape, dims)})
 mean_op = Op("mean", "x", onnx="reduced('ReduceMean', x, dims, keepdim)",
              runtime="folded('mean', x, dims, keepdim)", batch=along("dims"),
-             jvp="linear", native="mean", kernel=_mean_kernel, infer=_same,
+             jvp="linear", native="mean", halves=True, kernel=_mean_kernel, infer=_same,
              device=cuda.folded("mean"), rules_round=False, vjp={"x": _mean_vjp})
 
 
@@ -172,8 +172,9 @@ def _nanmean_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) ->
     return in_dtype(_wide_nansum(xp, x, dims, keepdim) / count, x.dtype)
 
 
-nansum_op, nanmean_op = [Op(name, "x", kernel=kernel, batch=along("dims"), infer=reduced)
-                         for name, kernel in (("nansum", _nansum_kernel), ("nanmean", _nanmean_kernel))]
+nansum_op = Op("nansum", "x", kernel=_nansum_kernel, native="nansum_of_halves", halves=True,
+               batch=along("dims"), infer=reduced)
+nanmean_op = Op("nanmean", "x", kernel=_nanmean_kernel, batch=along("dims"), infer=reduced)
 
 
 @public(method=True, out=True, deferred=True)

@@ -61,7 +61,7 @@ def _norm_vjp(g: Any, x: Any, out: Any, ord: float, dims: tuple[int, ...]) -> An
 
 
 norm_op = Op("vector_norm", "x", onnx="norm(x, ord, dims, keepdim)",
-             batch=along("dims"), native="vector_norm", kernel=_norm_kernel, adjoint=True,
+             batch=along("dims"), native="vector_norm", halves=True, kernel=_norm_kernel, adjoint=True,
              device=cuda.vector_norm, rules_round=False,
              infer=lambda x, *, ord, dims, keepdim: reduced(x, dims, keepdim, x.dtype.to_real()),
              vjp={"x": _norm_vjp})

@@ -25,7 +25,7 @@ from ..record.batched import aligned, call, everywhere, rowwise
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.road import NEVER
-from ..record.rounded import in_bfloat16, widen
+from ..record.rounded import rounded_as, widen
 from ..reduce.softmax import softmax_op
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.view import take_shape
@@ -122,7 +122,7 @@ def batch_attention_grad(op: Op, size: int, arrays: list, batched: tuple, settin
 def _rounded_grad(*arrays: Any, **settings: Any) -> tuple:
     """Backward of bfloat16: computed in float32, the gradients of q, k and v rounded once."""
     *found, mask = attention_grad.cpu(*[widen(a) for a in arrays], **settings)
-    return *in_bfloat16(found), mask
+    return *rounded_as(found), mask
 
 
 attention_grad = Op("attention_grad", "g q k v mask out lse", outputs="gq gk gv gmask", infer=_grad_infer,
@@ -138,7 +138,7 @@ def _rounded(*arrays: Any, **settings: Any) -> tuple:
     if found is not NotImplemented:
         return found
     out, lse = attention.cpu(*[widen(a) for a in arrays], **settings)
-    return in_bfloat16(out), lse
+    return rounded_as(out), lse
 
 
 def _flops(q: tuple, k: tuple, v: tuple, mask: Any, out_shape: tuple) -> int:
@@ -239,11 +239,15 @@ def settings_of(query: Tensor, dropout_p: float, causal: bool, scale: float | No
             "p": float(dropout_p), "key": random.fresh_key(query.device) if dropout_p else 0}
 
 
+_LEAST_BY_UNIT = 1024  # multiplications of a head; the unit takes a while to begin
+
+
 def _unit_takes(query: Tensor, value: Tensor, mask: Any) -> bool:
     """Whether the CPU's matrix unit takes the operands as they are; a mask that is added would be float32."""
     return (_BY_UNIT and query.dtype is bfloat16 and type(query._array) is np.ndarray
             and (mask is None or mask._array.dtype.kind == "b")
-            and max(query.shape[-1], value.shape[-1]) <= _MOST_BY_UNIT)
+            and max(query.shape[-1], value.shape[-1]) <= _MOST_BY_UNIT
+            and math.prod(query.shape[-2:]) * value.shape[-2] >= _LEAST_BY_UNIT)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Any, settings: dict) -> Tensor:

@@ -17,7 +17,7 @@ from ...errors import ShapeError
 from ..record.args import floating
 from ..record.batched import call, everywhere, front_moved, looped, to_front
 from ..record.op import Meta, Op
-from ..record.rounded import in_bfloat16, widen
+from ..record.rounded import rounded_as, widen
 from ..write.twice import twice
 from . import cuda_rnn
 from .rnn_steps import gru_steps, lstm_steps, rnn_steps, spans
@@ -279,7 +279,7 @@ def _by_unit(native: str, op: Callable, rounded: int = 9) -> Callable | None:
         found = kernel(*wide, rounded=True, **settings)
         if found is NotImplemented:
             found = op().cpu(*wide, **settings)
-        return *in_bfloat16(found[:rounded]), *found[rounded:]
+        return *rounded_as(found[:rounded]), *found[rounded:]
     return run
 
 

@@ -185,7 +185,7 @@ def _trace_vjp(g: Any, A_shape: tuple[int, ...]) -> Any:
 
 # of a real matrix on the CPU
 trace_op = Op("trace", "A", kernel=lambda xp, A: xp.asarray(xp.trace(A, dtype=A.dtype)), native="trace",
-              infer=lambda A: Meta((), A.dtype), jvp="linear", vjp={"A": _trace_vjp})
+              whole="summed", infer=lambda A: Meta((), A.dtype), jvp="linear", vjp={"A": _trace_vjp})
 
 
 @public(method=True, autocast="float32", deferred=True)
@@ -197,7 +197,7 @@ def trace(input: Tensor) -> Tensor:
     """
     if tensor_arg(input, "trace")._array.ndim != 2:
         raise ShapeError(f"trace: wanted a matrix, got shape {list(input.shape)}")
-    if type(input._array) is np.ndarray and input._array.dtype.kind in FLOATING:
+    if type(input._array) is np.ndarray and (input._array.dtype.kind in FLOATING or input.dtype is int64):
         return trace_op.run(input)
     if input._array.dtype.kind not in INEXACT and input.dtype is not int64:
         input = cast.run(input, dtype=int64)

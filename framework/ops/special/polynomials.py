@@ -128,7 +128,7 @@ def _polynomial(name: str, x: Any, n: Any) -> Tensor:
         return polynomial_op.run(x, n if n._node is None else n.detach(), family=name, order=0)
     if both and x.dtype.category == FLOAT and n.dtype.category < FLOAT:
         return polynomial_op.run(x, cast.run(n, dtype=x.dtype), family=name, order=0)
-    dtype = result_type(x, n)
+    dtype = x.dtype if both and x.dtype is n.dtype else result_type(x, n)
     if dtype.category > FLOAT:
         raise DTypeError(f"{name}: wanted real operands, got {dtype}")
     dtype = get_default_dtype() if dtype.category < FLOAT else dtype

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/half.h"
 #include "bind/bf16_array.h"
 #include "bind/compute.h"
 #include "bind/reduce/sums.h"
@@ -21,8 +22,70 @@ NewArray array_for(const Product& product, const Array& x) {
     return new_array(product.ndim, shape, x.type());
 }
 
+// Few numbers, whose products are formed sooner than a larger one is prepared: vectors, matrices, and batches of as many.
+struct Few {
+    int64_t batch = 1, m = 1, n = 1, k = 0;
+    bool fit = false;
+    npy_intp shape[NPY_MAXDIMS];
+    int ndim = 0;
+    int64_t x_row = 0, x_col = 0, y_row = 0, y_col = 0;  // bytes, which nobody changes from here on
+
+    Few(const Array& x, const Array& y) {
+        if (!y.usable() || !x.ndim() || !y.ndim()) return;
+        const int batches = std::max(x.ndim(), y.ndim()) - 2;
+        for (int d = 0; d < batches; ++d) {
+            if (x.ndim() != y.ndim() || x.shape(d) != y.shape(d) || !x.contiguous() || !y.contiguous()) return;
+            batch *= shape[ndim++] = x.shape(d);
+        }
+        if (x.ndim() > 1) shape[ndim++] = m = x.shape(x.ndim() - 2);
+        if (y.ndim() > 1) shape[ndim++] = n = y.shape(y.ndim() - 1);
+        k = x.shape(x.ndim() - 1);
+        x_col = x.stride(x.ndim() - 1), y_row = y.stride(std::max(y.ndim() - 2, 0));
+        if (x.ndim() > 1) x_row = x.stride(x.ndim() - 2);
+        if (y.ndim() > 1) y_col = y.stride(y.ndim() - 1);
+        fit = k == y.shape(std::max(y.ndim() - 2, 0)) && batch && m && n && k;
+    }
+    double each() const { return double(m) * double(n) * double(k); }  // multiplications of a matrix
+
+    // Sums of the type that `wide` gives, as `round` makes them the elements' again.
+    template <class T, class Wide, class Round> void run(const Array& x, const Array& y, T* to, Wide wide, Round round) const {
+        constexpr int64_t item = sizeof(T);
+        const char *a = x.data<char>(), *b = y.data<char>();
+        for (int64_t at = 0; at < batch; ++at, a += m * k * item, b += k * n * item)
+            for (int64_t i = 0; i < m; ++i)
+                for (int64_t j = 0; j < n; ++j) {
+                    decltype(wide(T{})) sum = 0;
+                    for (int64_t l = 0; l < k; ++l)
+                        sum += wide(*reinterpret_cast<const T*>(a + i * x_row + l * x_col)) *
+                               wide(*reinterpret_cast<const T*>(b + l * y_row + j * y_col));
+                    *to++ = round(sum);
+                }
+    }
+};
+
+// Of whole numbers, by words without a sign, which may run over, and of 16 bits; none for what is worth preparing.
+nb::object few_products(const Array& x, const Array& y) {
+    constexpr double WHOLE = 4096, NARROW = 256;  // multiplications
+    const bool whole = x.is<int64_t>();
+    const Few few(x, y);
+    if (!few.fit || y.type() != x.type() || few.each() * (whole ? 1 : double(few.batch)) > (whole ? WHOLE : NARROW)) return {};
+    NewArray out = new_array(few.ndim, few.shape, x.type());
+    if (whole) {
+        Release release(out.size() * few.k * 8);
+        few.run(x, y, out.data<uint64_t>(), [](uint64_t v) { return v; }, [](uint64_t v) { return v; });
+    } else if (x.type() == NPY_HALF) {
+        few.run(x, y, out.data<Half>(), [](Half v) { return widen(v); }, [](float v) { return narrow_half(v); });
+    } else {
+        few.run(x, y, out.data<Bf16>(), [](Bf16 v) { return widen(v); }, [](float v) { return narrow(v); });
+    }
+    return give(out);
+}
+
 nb::object matmul(Array x, Array y) {
     Product product;
+    const bool narrow = x.usable() && (x.type() == NPY_HALF || is_bf16(x));
+    if (narrow || x.is<int64_t>())
+        if (nb::object few = few_products(x, y)) return few;
     if (!x.usable() || !y.usable() || !product.matmul(view_of(x), view_of(y))) return not_implemented();
     NewArray out = array_for(product, x);
     compute(out.size() ? bytes_of(product) : 0, [product, to = out.data<void>()] { product.run(to); });

@@ -9,7 +9,7 @@ namespace fw {
 namespace {
 
 nb::object index_reduce(Array x, Array source, Array index, int64_t dim, const std::string& way, bool own) {
-    if (!x.is_float() || !source.usable() || source.type() != x.type() || !index.is<int64_t>() || index.ndim() != 1 ||
+    if ((!x.is_float() && (!x.is<int64_t>() || way == "mean")) || !source.usable() || source.type() != x.type() || !index.is<int64_t>() || index.ndim() != 1 ||
         dim < 0 || dim >= x.ndim() || source.ndim() != x.ndim() || !x.size() || !source.size())
         return not_implemented();
     for (int d = 0; d < x.ndim(); ++d)
@@ -28,6 +28,9 @@ nb::object index_reduce(Array x, Array source, Array index, int64_t dim, const s
     Release release((x.size() + source.size()) * 8);
     if (x.is<float>())
         combine_slices(how, first.data<float>(), second.data<float>(), outer, x.shape(int(dim)), inner, at, own, out.data<float>());
+    else if (x.is<int64_t>())
+        combine_slices(how, first.data<int64_t>(), second.data<int64_t>(), outer, x.shape(int(dim)), inner, at, own,
+                       out.data<int64_t>());
     else
         combine_slices(how, first.data<double>(), second.data<double>(), outer, x.shape(int(dim)), inner, at, own,
                        out.data<double>());

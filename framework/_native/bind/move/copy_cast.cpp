@@ -21,6 +21,8 @@ bool kind_of(PyArray_Descr* descr, NumberKind& kind) {
     }
 }
 
+constexpr int64_t SHORT = 1024;  // numbers in a row that are converted without looking how they lie, nor for other threads
+
 nb::object cast(Array x, nb::handle dtype) {
     if (!x.usable() || !x.size()) return not_implemented();
     nb::object descr = PyArray_DescrCheck(dtype.ptr()) ? nb::borrow(dtype) : nb::getattr(dtype, "numpy", nb::none());
@@ -36,10 +38,18 @@ nb::object converted(Array x, PyArray_Descr* wanted) {
     if (!kind_of(PyArray_DESCR(x.p), given_kind) || !kind_of(wanted, wanted_kind)) return not_implemented();
     const Converter convert = converter(given_kind, wanted_kind);
     if (!convert) return not_implemented();
+    const int64_t size = x.size();
+    if (x.contiguous() && size <= SHORT) {
+        NewArray few = new_array(x.ndim(), x.shape(), type);
+        Block row;
+        row.add(size, PyArray_ITEMSIZE(x.p), PyArray_ITEMSIZE(few.p));
+        convert(row, x.data<char>(), few.data<char>(), 0, 1);
+        return give(few);
+    }
     NewArray out = x.contiguous() ? new_array(x.ndim(), x.shape(), type) : new_like(x, type);
     nb::object result = give(out);
     const int64_t bytes = PyArray_ITEMSIZE(x.p) + PyArray_ITEMSIZE(out.p);  // of an element, both
-    Release release(x.size() * bytes);
+    Release release(size * bytes);
     Block block;
     for (int d = 0; d < x.ndim(); ++d) block.add(x.shape(d), x.stride(d), out.stride(d));
     convert_block(convert, block, bytes, x.data<char>(), out.data<char>());

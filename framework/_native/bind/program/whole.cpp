@@ -1,6 +1,8 @@
-// What the engine has no numbers for: quotients of whole numbers, rounded towards 0, and conjugates.
+// What the engine has no numbers for: quotients of whole numbers, rounded towards 0, conjugates, signs, numbers that follow.
 #include <algorithm>
 
+#include "base/bf16.h"
+#include "bind/bf16_array.h"
 #include "bind/move/copy.h"
 
 namespace fw {
@@ -56,11 +58,59 @@ nb::object conjugate(Array x, nb::handle out) {
     return result;
 }
 
+// Whether the highest bit is set, which is the sign of numbers with fractions and of whole ones.
+template <class Bits> void signs_of(const Array& x, bool* to) {
+    const InRows rows(x);
+    const Bits* from = rows.data<Bits>();
+    const int64_t n = x.size();
+    Release release(n * int64_t(sizeof(Bits)));
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i] < 0;
+}
+
+nb::object signbit(Array x, nb::handle out_given) {
+    if (!out_given.is_none() || !x.usable()) return not_implemented();
+    const int type = x.type();
+    const bool half = type == NPY_HALF || type == NPY_INT16 || is_bf16(x);
+    if (!half && !x.is_float() && !x.is<int64_t>() && !x.is<int32_t>()) return not_implemented();
+    NewArray out = new_array(x.ndim(), x.shape(), NPY_BOOL);
+    nb::object result = give(out);
+    if (half) signs_of<int16_t>(x, out.data<bool>());
+    else if (PyArray_ITEMSIZE(x.p) == 4) signs_of<int32_t>(x, out.data<bool>());
+    else signs_of<int64_t>(x, out.data<bool>());
+    return result;
+}
+
+// The next number of bfloat16 after each, towards another one: numbers of one sign lie in the order of their bits.
+uint16_t next_after(Bf16 x, Bf16 y) {  // without branches, which would be guessed wrong
+    constexpr int INFINITE = 0x7f80, SIGN = 0x8000;
+    const int size = x.bits & ~SIGN, other = y.bits & ~SIGN;
+    const int from = x.bits & SIGN ? -size : size, to = y.bits & SIGN ? -other : other;
+    const int next = from + (to > from) - (to < from), signed_0 = from < 0 ? SIGN : 0;
+    const int away = next < 0 ? -next | SIGN : next ? next : signed_0;
+    const int beyond = size > INFINITE ? x.bits : y.bits;
+    return uint16_t((size > INFINITE) | (other > INFINITE) ? beyond | 0x40 : from == to ? y.bits : away);
+}
+
+nb::object nextafter_bfloat16(Array x, Array y) {
+    if (!is_bf16(x) || !is_bf16(y) || !x.same_shape(y)) return not_implemented();
+    NewArray out = like(x);
+    nb::object result = give(out);
+    const InRows first(x), second(y);
+    const Bf16 *a = first.data<Bf16>(), *b = second.data<Bf16>();
+    uint16_t* to = out.data<uint16_t>();
+    const int64_t n = x.size();
+    Release release(n * 8);
+    for (int64_t i = 0; i < n; ++i) to[i] = next_after(a[i], b[i]);
+    return result;
+}
+
 }  // namespace
 
 FW_BIND(m) {
     m.def("trunc_divide", &trunc_divide, nb::arg("x"), nb::arg("y"), nb::arg("out").none() = nb::none());
     m.def("conjugate", &conjugate, nb::arg("x"), nb::arg("out").none() = nb::none());
+    m.def("nextafter_bfloat16", &nextafter_bfloat16, nb::arg("x"), nb::arg("y"));
+    m.def("signbit", &signbit, nb::arg("x"), nb::arg("out").none() = nb::none());
 }
 
 }  // namespace fw

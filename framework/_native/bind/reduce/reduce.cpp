@@ -29,7 +29,11 @@ nb::object mean(Array x, nb::handle dims, bool keepdim) { return total(x, dims, 
 nb::object vector_norm(Array x, double ord, nb::handle dims, bool keepdim) {
     if (ord == 2 && x.is<float>()) return run<float>(x, dims, keepdim, norm<float>);
     if (ord == 2 && x.is<double>()) return run<double>(x, dims, keepdim, norm<double>);
-    return not_implemented();
+    return ord == 2 ? fold_halves(x, dims, {Reduction::norm, 0, keepdim, 0}) : not_implemented();
+}
+
+nb::object nansum_of_halves(Array x, nb::handle dims, bool keepdim) {
+    return fold_halves(x, dims, {Reduction::nansum, 0, keepdim, 0});
 }
 
 nb::object prod(Array x) {
@@ -125,6 +129,7 @@ FW_BIND(m) {
     nb::arg x("x"), dims("dims"), keepdim("keepdim");
     m.def("sum", &sum, x, dims, keepdim);
     m.def("mean", &mean, x, dims, keepdim);
+    m.def("nansum_of_halves", &nansum_of_halves, x, dims, keepdim);
     m.def("vector_norm", &vector_norm, x, nb::arg("ord"), dims, keepdim);
     m.def("prod", &prod, x);
     m.def("amax", &extreme<true>, x, dims, keepdim);

@@ -25,7 +25,7 @@ enum Part { EDGES, SEQ, HOOKS, OP, KEPT, VERSIONS, SETTINGS, SHAPES, PARTS };
 PyObject* part_names[PARTS];
 Py_ssize_t of_node[PARTS], of_plain[PARTS], of_leaf[PARTS], of_pick[PARTS];
 Py_ssize_t at_leaf_grad, at_leaf_after, at_leaf_home, at_pick_index;
-Py_ssize_t at_op_joint, at_rules, at_op_wanted, at_masks, at_op_variadic, at_op_keeps_nothing;
+Py_ssize_t at_op_joint, at_rules, at_op_wanted, at_masks, at_op_variadic, at_op_keeps_nothing, at_moves, at_rounded;
 Py_ssize_t at_function, at_rule_names, at_expression_names, at_on_arrays, at_on_tensors;
 
 nb::object part(PyObject* node, Part which) {
@@ -89,6 +89,7 @@ struct Walk {
     std::vector<std::pair<double, PyObject*>> heap{};           // the newest first
     std::vector<std::pair<nb::object, nb::object>> late{};       // leaves that take an array which others may still read
     nb::object node{}, g{};  // in a chain the next node is known, and needs no turn on the heap
+    PyArray_Descr* widened = nullptr;  // float32 where a rule runs on numbers of 16 bits as on that
     bool mine = false;       // whether nobody else has g
 
     void wait(PyObject* next, const nb::object& with, bool fresh) {
@@ -103,6 +104,7 @@ struct Walk {
     void arrive();
     bool pulled(PyObject* op, const nb::object& edges, Objects& grads);
     bool by_rules(PyObject* op, const nb::object& edges, Objects& grads);
+    bool by_rules_in_float32(PyObject* op, const nb::object& edges, Objects& grads);
     bool apply(PyObject* op, Py_ssize_t i, PyObject* rule, const nb::object& kept, const nb::object& edges,
                nb::object& grad);
     bool argument(PyObject* op, Py_ssize_t i, PyObject* name, const nb::object& kept, nb::object& value);
@@ -229,6 +231,7 @@ bool Walk::apply(PyObject* op, Py_ssize_t i, PyObject* rule, const nb::object& k
         } else if (!argument(op, i, name, kept, value)) {
             return false;
         }
+        if (widened && !widen_for_rule(value, widened)) return false;
         given.push_back(value.ptr());
         held.push_back(std::move(value));
     }
@@ -282,6 +285,21 @@ bool Walk::by_rules(PyObject* op, const nb::object& edges, Objects& grads) {
     return true;
 }
 
+// The same for a gradient of 16 bits where the rules are of float32: on what was kept as that, and rounded once.
+bool Walk::by_rules_in_float32(PyObject* op, const nb::object& edges, Objects& grads) {
+    const nb::object given = g;
+    const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(reinterpret_cast<PyArrayObject*>(g.ptr()))));
+    const nb::object wide = nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(NPY_FLOAT)));
+    widened = reinterpret_cast<PyArray_Descr*>(wide.ptr());
+    g = in_dtype(g.ptr(), widened);
+    const bool done = by_rules(op, edges, grads);
+    widened = nullptr;
+    g = given;
+    if (done)
+        for (nb::object& grad : grads) grad = given_back(std::move(grad), NPY_FLOAT, reinterpret_cast<PyArray_Descr*>(type.ptr()));
+    return done;
+}
+
 // The `pull` of records over plain arrays, and over tensors where gradients are live.
 bool Walk::pulled(PyObject* op, const nb::object& edges, Objects& grads) {
     if (!PyObject_TypeCheck(op, op_class)) return false;
@@ -295,12 +313,15 @@ bool Walk::pulled(PyObject* op, const nb::object& edges, Objects& grads) {
         return true;
     }
     if (!live && !PyArray_CheckExact(g.ptr())) return false;
-    const auto* array = live ? array_of(g.ptr()) : reinterpret_cast<PyArrayObject*>(g.ptr());
-    if (shaped || !array || PyArray_DESCR(array)->kind != 'f') return false;
+    auto* array = live ? array_of(g.ptr()) : reinterpret_cast<PyArrayObject*>(g.ptr());
+    if (shaped || !array) return false;
+    const bool rounded = !live && is_narrow(PyArray_DESCR(array));
+    if (!rounded && PyArray_DESCR(array)->kind != 'f') return false;
     const bool masks = slot(op, at_masks) == Py_True;
     if (masks && !here.is_none() && PySet_Add(masked_walks, here.ptr()) < 0) throw nb::python_error();
     const bool mending = elementwise && !here.is_none() && (masks || contains(nb::borrow(masked_walks), here.ptr()));
-    if (!by_rules(op, edges, grads)) return false;
+    const bool wide = rounded && slot(op, at_moves) != Py_True && slot(op, at_rounded) == Py_None;
+    if (!(wide ? by_rules_in_float32(op, edges, grads) : by_rules(op, edges, grads))) return false;
     for (nb::object& grad : grads)
         if (mending && !grad.is_none()) grad = called(mended, grad, g);
     return true;
@@ -467,7 +488,8 @@ void set_up_backward(nb::object engine, nb::object op, nb::object elementwise, n
     auto* record = reinterpret_cast<PyTypeObject*>(op.ptr());
     at_op_joint = place_of(record, "joint"), at_rules = place_of(record, "rules"), at_op_wanted = place_of(record, "wanted");
     at_masks = place_of(record, "masks"), at_op_variadic = place_of(record, "variadic");
-    at_op_keeps_nothing = place_of(record, "keeps_nothing");
+    at_op_keeps_nothing = place_of(record, "keeps_nothing"), at_moves = place_of(record, "moves");
+    at_rounded = place_of(record, "rounded");
     rule_class = reinterpret_cast<PyTypeObject*>(rule.ptr());
     expression_class = reinterpret_cast<PyTypeObject*>(expression.ptr());
     at_function = place_of(rule_class, "function"), at_rule_names = place_of(rule_class, "names");

@@ -148,6 +148,7 @@ nb::object into_integers(Array words, nb::handle x, int64_t low, uint64_t range,
         }
     };
     if (target.type() == NPY_INT64) return drawn_into<int64_t>(target, state, x, name, draw);
+    if (target.narrow()) return drawn_narrow(target, state, x, name, draw);
     if (target.type() == NPY_FLOAT) return drawn_into<float>(target, state, x, name, draw);
     if (target.type() == NPY_DOUBLE) return drawn_into<double>(target, state, x, name, draw);
     return not_implemented();

@@ -69,6 +69,18 @@ nb::object kernel_of(PyObject* op, bool narrow);
 // What a kernel makes of arrays of float16, or of bfloat16, as of float32, rounded to what they were; not_implemented() where none
 // is, and where anything is unusual.
 nb::object narrowed(PyObject* kernel, PyObject* const* args, Py_ssize_t n, PyObject* names);
+// An array in this dtype, in new memory.
+nb::object in_dtype(PyObject* array, PyArray_Descr* wanted);
+bool is_narrow(PyArray_Descr* type);  // float16 or bfloat16
+// What a rule is given, in this dtype where it is of 16 bits; false for what only Python looks through.
+bool widen_for_rule(nb::object& value, PyArray_Descr* wide);
+// A result, one or several, with its arrays of the type that was computed in (a number of NumPy) in this one.
+nb::object given_back(nb::object result, int computed, PyArray_Descr* type);
+// What a kernel makes of whole numbers of 64 bits as of doubles: it only chooses among those of its one operand, or adds up
+// products of its first two (of one: itself) and the third; no product uses an element twice for one result. not_implemented()
+// where a double might not hold them, for other arguments, and where the kernel does not take doubles.
+enum class Whole : char { no, kept, summed };
+nb::object in_doubles(PyObject* kernel, PyObject* const* args, Py_ssize_t n, PyObject* names, Whole whole);
 // The bits of an element of this type that is this number of Python; false where NumPy may have a word to say about it.
 bool element_of(PyArray_Descr* type, PyObject* number, moving::Pair& bits);
 constexpr npy_intp LARGE = 1 << 18;  // elements that are worth more than one thread
