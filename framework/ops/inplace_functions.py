@@ -42,7 +42,7 @@ def _back(op: Any, settings: dict, shape: tuple[int, ...]) -> tuple | None:
 def _replace(x: Tensor, view: Tensor, name: str) -> Tensor:
     """Let ``x`` see its memory as ``view``, a view just made of it, does."""
     extras: Any = x._extras()
-    if extras.base is None and len(extras.views or ()) == 1 and x._node is view._node is None:  # the usual case
+    if extras.base is None and len(extras.views or ()) == 1 and x._node is view._node is None:
         extras.views = None
         x._array = view._array
         bump(x, name)
