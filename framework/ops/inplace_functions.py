@@ -42,7 +42,8 @@ def _back(op: Any, settings: dict, shape: tuple[int, ...]) -> tuple | None:
 def _replace(x: Tensor, view: Tensor, name: str) -> Tensor:
     """Let ``x`` see its memory as ``view``, a view just made of it, does."""
     extras: Any = x._extras()
-    if extras.base is None and len(extras.views or ()) == 1 and x._node is view._node is None:
+    alone = extras.base is None and len(extras.views or ()) == 1 and extras.views[0]() is view
+    if alone and x._node is view._node is None:
         extras.views = None
         x._array = view._array
         bump(x, name)
