@@ -218,3 +218,9 @@ def test_batches_that_do_not_broadcast_are_told() -> None:
     for call in (fw.linalg.solve, lambda A, B: fw.linalg.solve_triangular(A, B, upper=True)):
         with pytest.raises(fw.errors.ShapeError):
             call(fw.ones(2, 3, 3), fw.ones(4, 3, 1))
+
+
+@pytest.mark.parametrize("small", [1e-160, 1e-200, 5e-324])
+def test_singular_values_whose_squares_vanish(small):
+    found = fw.linalg.svdvals(fw.tensor([[[1.0, 0.0], [0.0, small]]] * 3, dtype=fw.float64))
+    assert found.tolist() == [[1, small]] * 3

@@ -276,3 +276,40 @@ def test_pieces_alone() -> None:
     assert native.column_alone(x[0, 0]).tolist() == x[0, 0][:, None].tolist()
     assert native.led_alone(x).shape == (1, 2, 3, 4)
     assert native.flattened(x).tolist() == x.reshape(-1).tolist()
+
+
+@pytest.mark.parametrize("call", [
+    lambda a, b: fw.outer(a, b), lambda a, b: a.outer(b), lambda a, b: fw.addr(fw.zeros(2, 2), a, b)])
+def test_what_a_record_keeps_is_not_changed_unnoticed(call):
+    """Views that are made for a record alone count changes with the tensor whose memory they show."""
+    a, b = fw.tensor([0.0, 1.0]), fw.tensor([1.0, 1.0], requires_grad=True)
+    y = call(a, b)
+    a.add_(2)
+    with pytest.raises(AutogradError):
+        y.sum().backward()
+
+
+def test_positions_that_put_reads_are_not_changed_unnoticed():
+    i, s = fw.tensor([[0, 1]]), fw.tensor([[1.0, 1.0]], requires_grad=True)
+    y = fw.put(fw.zeros(4), i, s) * fw.arange(4.0)
+    i.add_(2)
+    with pytest.raises(AutogradError):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("call", [
+    lambda x, i: x.index_copy_(0, i, fw.ones(1)), lambda x, i: x.index_add_(0, i, fw.ones(1)),
+    lambda x, i: x.index_fill_(0, i, 1.0)])
+def test_positions_from_the_end_are_refused_as_in_the_functions(call):
+    x = fw.zeros(3)
+    with pytest.raises(IndexError, match="-1"):
+        call(x, fw.tensor([-1]))
+    assert x.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("dtype, number", [("float32", 1e300), ("float16", 70000.0), ("complex64", 1e300)])
+def test_numbers_that_become_infinite_do_so_without_a_warning(dtype, number):
+    x = fw.zeros(3, dtype=getattr(fw, dtype))
+    x[fw.tensor([0])] = number
+    x.index_fill_(0, fw.tensor([1]), number)
+    assert x.abs().isinf().tolist() == [True, True, False]

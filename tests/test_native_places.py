@@ -37,6 +37,14 @@ def test_places_near_and_far(size, padding, align, dtype, exact):
                 compare(a, b, True, exact)
 
 
+@pytest.mark.parametrize("place", [np.nan, np.inf, -np.inf])
+def test_places_that_are_nowhere_have_no_gradient(place):
+    x, grid = np.ones((1, 1, 4, 4), np.float32), np.array([[[[0.3, place]]]], np.float32)
+    _, found = _native.module.grid_sample_grad(np.ones((1, 1, 1, 1), np.float32), x, grid, mode="bilinear",
+                                               padding="zeros", align=False, wanted=(True, True))
+    assert found.tolist() == [[[[0, 0]]]]
+
+
 def compare(found, wanted, where, exact):
     assert found.shape == wanted.shape and found.dtype == wanted.dtype
     where = np.broadcast_to(where, found.shape)

@@ -246,7 +246,8 @@ template <class T> bool singular_values(const T* start, int64_t count, int64_t m
     constexpr int64_t L = lanes<double>;
     constexpr int digits = 52;
     const int64_t columns = std::min(m, n), length = std::max(m, n), step = n > m ? 1 : n, across = n > m ? n : 1;
-    std::atomic<bool> finite{true};
+    constexpr double SQUARES_VANISH = 1e-140;
+    std::atomic<bool> suits{true};
     parallel((count + L - 1) / L, 1 + 1000 / (columns * columns * length), [&](int64_t begin, int64_t end) {
         V column[NARROW][MOST];
         for (int64_t u = begin; u < end; ++u) {
@@ -257,13 +258,19 @@ template <class T> bool singular_values(const T* start, int64_t count, int64_t m
                     column[j][k] = all[k * step + j * across];
                     largest = maximum<double>(largest, abs<double>(column[j][k]));
                 }
-            if (math::any(~(largest < math::inf<double>))) return finite.store(false);
+            if (math::any(~(largest < math::inf<double>))) return suits.store(false);
             // by a power of two, so that squares hold: 2^e has e + 1023 in its bits, and its inverse 2046 less that
             auto power = (bits<Vec<int64_t>>(largest) >> digits);
             power = power < 1 ? power * 0 + 1 : power > 2045 ? power * 0 + 2045 : power;
             const V by = bits<V>((2046 - power) << digits);
-            for (int64_t j = 0; j < columns; ++j)
-                for (int64_t k = 0; k < length; ++k) column[j][k] *= by;
+            for (int64_t j = 0; j < columns; ++j) {
+                V most = {};
+                for (int64_t k = 0; k < length; ++k) {
+                    column[j][k] *= by;
+                    most = maximum<double>(most, abs<double>(column[j][k]));
+                }
+                if (math::any((most > 0.0) & (most < SQUARES_VANISH))) return suits.store(false);
+            }
             make_orthogonal(column, columns, length);
             V values[NARROW];
             for (int64_t j = 0; j < columns; ++j) {
@@ -278,7 +285,7 @@ template <class T> bool singular_values(const T* start, int64_t count, int64_t m
             write_beside(values, columns, count, u * L, out);
         }
     });
-    return finite;
+    return suits;
 }
 
 template bool inverses(const float*, int64_t, int64_t, float*);

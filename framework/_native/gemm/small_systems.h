@@ -23,7 +23,8 @@ template <class T> void log_determinants(const T* a, int64_t count, int64_t n, T
 // The lower triangles L with a = L L.T; of a the lower triangle is read.
 template <class T> bool cholesky_factors(const T* a, int64_t count, int64_t n, T* out);
 
-// The singular values of m x n matrices, the largest first, where the shorter side is at most NARROW and the other at most MOST.
+// The singular values of m x n matrices, the largest first, where the shorter side is at most NARROW and the other at most MOST;
+// false where numbers are not finite, or those of a column so small that their squares vanish.
 constexpr int64_t NARROW = 4;
 template <class T> bool singular_values(const T* a, int64_t count, int64_t m, int64_t n, T* out);
 

@@ -128,7 +128,10 @@ template <class T> struct GridTaps {
             sx *= wide, sy *= high;
             const Vec<T> by_y[4] = {-left * sy, -right * sy, left * sy, right * sy};
             const Vec<T> by_x[4] = {-up * sx, up * sx, -down * sx, down * sx};
-            for (int k = 0; k < 4; ++k) store<T>(slope[0][k] + i, by_y[k]), store<T>(slope[1][k] + i, by_x[k]);
+            for (int k = 0; k < 4; ++k) {
+                store<T>(slope[0][k] + i, select<T>(in[k], by_y[k], Vec<T>{}));
+                store<T>(slope[1][k] + i, select<T>(in[k], by_x[k], Vec<T>{}));
+            }
         }
         whole = !math::any(every == zero);
     }

@@ -36,7 +36,7 @@ template <class S> int64_t place_in_keys(const S* keys, int64_t n, int64_t k, S*
             some[i] = keys[int64_t((uint64_t(i) * 0x9E3779B97F4A7C15u >> 32) * uint64_t(n) >> 32)];
         const int64_t from = std::max<int64_t>(0, middle - wide), to = std::min(m - 1, middle + wide);
         std::nth_element(some, some + from, some + m);
-        std::nth_element(some + from, some + to, some + m);
+        if (to > from) std::nth_element(some + from + 1, some + to, some + m);
         const S low = some[from], high = some[to];
         int64_t below = 0, not_above_low = 0, below_high = 0, not_above = 0;
         for (int64_t i = 0; i < n; ++i) {

@@ -17,7 +17,7 @@ from ...backends.native import native_or
 from ...dtypes import bool_
 from ...errors import DTypeError, ShapeError
 from ...quiet import quiet
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor, counter_of, wrap
 from ..convert.cast import to
 from ..pointwise.choose import where_op
 from ..record.args import one_dim, tensor_arg
@@ -324,8 +324,16 @@ def _flattened(x: Tensor) -> Tensor:
     if array.ndim == 1:
         return x
     if x._node is None and quiet.run is not None and type(array) is np.ndarray:
-        return wrap(array.reshape(-1))
+        return _sharing(array.reshape(-1), x)
     return take_shape(x, (array.size,))
+
+
+def _sharing(array: np.ndarray, x: Tensor) -> Tensor:
+    """A tensor for a record, which may keep it for its derivative: of shared memory with the counter of x."""
+    out = wrap(array)
+    if array.base is not None:
+        out._counter = counter_of(x)
+    return out
 
 
 # the elements of a tensor in one dimension, for a record alone: of one in no graph it is no view
@@ -337,7 +345,7 @@ def in_any_order(x: Tensor) -> Tensor:
     array = x._array
     if type(array) is not np.ndarray or array.flags.c_contiguous or x._node is not None or quiet.run is None:
         return flattened(x)
-    return wrap(array.ravel("K"))
+    return _sharing(array.ravel("K"), x)
 
 
 # the dimension in [0, ndim) along which an index of one dimension, checked, fits; -1 where that is not known

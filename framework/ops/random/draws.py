@@ -329,11 +329,12 @@ slope_of_gamma = Op("_standard_gamma_grad", "x y", kernel=gamma_slope, native="g
                     batch=by_element, vjp="undefined", device=cuda.gamma_slope)
 _dirichlet_slope = Op("_dirichlet_grad", "x y w", kernel=dirichlet_slope, native="dirichlet_slopes",
                       infer=_same, batch=rowwise, vjp="undefined", device=cuda.dirichlet_slope)
-_gamma = Op("_standard_gamma", "x", kernel=_gamma_kernel, infer=_same, batch=_for_examples, jvp="symmetric",
-            device=cuda.gamma,
+# the kernels know the smallest number of float16
+_gamma = Op("_standard_gamma", "x", kernel=_gamma_kernel, cpu=partial(_gamma_kernel, np), infer=_same,
+            batch=_for_examples, jvp="symmetric", device=cuda.gamma,
             vjp={"x": lambda g, x, out: g * slope_of_gamma(x, out)})
-_dirichlet = Op("_sample_dirichlet", "x", kernel=_dirichlet_kernel, infer=_same, batch=_for_examples,
-                device=cuda.dirichlet, vjp={
+_dirichlet = Op("_sample_dirichlet", "x", kernel=_dirichlet_kernel, cpu=partial(_dirichlet_kernel, np),
+                infer=_same, batch=_for_examples, device=cuda.dirichlet, vjp={
     "x": lambda g, x, out: (g - (g * out).sum(-1, keepdims=True)) * _dirichlet_slope(
         out, x, x.sum(-1, keepdims=True))})
 

@@ -178,4 +178,13 @@ row(
         ("range", lambda M: M.put(M.ones(2), M.tensor([2]), M.ones(1)), IndexError, "2"),
     ],
 )
+row(
+    "put_",
+    Sample("plain", lambda M, x, i, y: x.put_(i, y), (M34, AT, V5), _put_flat),
+    Sample("added up", lambda M, x, i, y: x.put_(i, y, accumulate=True),
+           (M34, np.array([0, 0, 1, 1, -1]), V5), lambda x, i, y: _put_flat(x, i, y, True)),
+    namespace="",
+    errors=[("range", lambda M: M.ones(2).put_(M.tensor([2]), M.ones(1)), IndexError, "2"),
+            ("sizes", lambda M: M.ones(3).put_(M.tensor([0, 1]), M.ones(1)), ShapeError, "equally many")],
+)
 complex_twins("put")

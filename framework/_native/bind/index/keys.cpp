@@ -142,7 +142,11 @@ nb::object at_positions(PyObject* const* args) {
 // one that has it. Null for others.
 nb::object values_of(PyObject* value, PyArrayObject* x, int ndim, const npy_intp* shape, bool exact) {
     PyArrayObject* b = array_of(value);
-    if (!b) return PyFloat_CheckExact(value) || PyLong_CheckExact(value) ? nb::borrow(value) : nb::object();
+    if (!b) {  // what would warn or raise is Python's
+        moving::Pair bits{};
+        const bool number = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
+        return number && element_of(PyArray_DESCR(x), value, bits) ? nb::borrow(value) : nb::object();
+    }
     if (is_followed(value) || PyArray_DESCR(b) != PyArray_DESCR(x)) return nb::object();
     const int own = PyArray_NDIM(b), lead = ndim - own;
     nb::object given = nb::borrow(reinterpret_cast<PyObject*>(b));
@@ -218,6 +222,7 @@ nb::object into_positions(PyObject* const* args) {
     const Held a = memory_of(x);
     if (!a || !PyArray_ISBEHAVED(a.a) || !PyArray_NDIM(a.a)) return nb::object();
     PyArrayObject* mask = array_of(key);
+    const Held held(mask);
     if (mask && PyArray_TYPE(mask) == NPY_BOOL) {
         const bool few = PyArray_SIZE(mask) <= FEW_PLACES && PyArray_SAMESHAPE(mask, a.a) && !PyDataType_REFCHK(PyArray_DESCR(a.a));
         if (!few || !PyArray_IS_C_CONTIGUOUS(a.a) || !PyArray_IS_C_CONTIGUOUS(mask) || !filled_where(a, mask, args[2])) return nb::object();
@@ -235,6 +240,16 @@ int dim_of(PyObject* given, PyArrayObject* x) {
     return beyond || d < -ndim || d >= ndim ? -1 : int(d < 0 ? d + ndim : d);
 }
 
+// Whether a position counts from the end, which the functions along a dimension refuse.
+bool any_from_the_end(const Positions& p) {
+    const Array at = p.array();
+    const int last = at.ndim() - 1;
+    const char* place = static_cast<const char*>(PyArray_DATA(at.p));
+    for (npy_intp i = 0; i < PyArray_DIM(at.p, last); ++i, place += PyArray_STRIDE(at.p, last))
+        if (*reinterpret_cast<const int64_t*>(place) < 0) return true;
+    return false;
+}
+
 // The entries at positions of one dimension replaced, in memory, by those of a tensor of just their shape, or by a number:
 // (x, dim, index, value, name)
 nb::object into_entries(PyObject* const* args) {
@@ -242,13 +257,16 @@ nb::object into_entries(PyObject* const* args) {
     const int dim = a && PyArray_ISBEHAVED(a.a) ? dim_of(args[1], a) : -1;
     PyArrayObject* index = array_of(args[2]);
     if (dim < 0 || !index || PyArray_NDIM(index) != 1) return nb::object();
-    return assigned(positions_at(&args[2], 1, dim, a), args[0], a, args[3], args[4], true);
+    Positions p = positions_at(&args[2], 1, dim, a);
+    if (!p.is_read() || any_from_the_end(p)) return nb::object();
+    return assigned(std::move(p), args[0], a, args[3], args[4], true);
 }
 
 // Elements at positions of the flattened tensor replaced by as many others: (x, index, source, name)
 nb::object into_flat(PyObject* const* args) {
     const Held a = memory_of(args[0]);
     PyArrayObject *index = array_of(args[1]), *source = array_of(args[2]);
+    const Held held_index(index), held_source(source);
     if (!a || !PyArray_ISCARRAY(a.a) || !index || !PyArray_ISCARRAY_RO(index) || PyArray_TYPE(index) != NPY_INT64) return nb::object();
     if (!source || is_followed(args[2]) || PyArray_DESCR(source) != PyArray_DESCR(a.a)) return nb::object();
     if (!PyArray_SIZE(index) || PyArray_SIZE(index) != PyArray_SIZE(source) || !nobody_looks()) return nb::object();
@@ -277,7 +295,7 @@ nb::object into_sums(PyObject* const* args) {
     if (type != NPY_FLOAT && type != NPY_DOUBLE && type != NPY_INT64) return nb::object();
     const Positions p = positions_at(&args[2], 1, dim, a);
     npy_intp shape[NPY_MAXDIMS];
-    const nb::object values = p.is_read() ? values_of(args[3], a, p.chosen(a, shape), shape, true) : nb::object();
+    const nb::object values = p.is_read() && !any_from_the_end(p) ? values_of(args[3], a, p.chosen(a, shape), shape, true) : nb::object();
     if (!values.is_valid() || !PyArray_ISBEHAVED_RO(source) || !nobody_looks()) return nb::object();
     npy_intp sizes[NPY_MAXDIMS];
     std::copy(PyArray_DIMS(a.a), PyArray_DIMS(a.a) + PyArray_NDIM(a.a), sizes);

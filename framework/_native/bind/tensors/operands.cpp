@@ -58,7 +58,14 @@ nb::object seen_as(PyArrayObject* a, int ndim, npy_intp* shape, npy_intp* stride
 
 namespace {
 
-// A tensor with a dimension in front, which positions have in records: the version counter is its own.
+// A view of a tensor's memory for a record, which may keep it for its derivative: the version counter is the tensor's.
+PyObject* sharing(nb::object view, PyObject* x) {
+    nb::object result = tensor_over(std::move(view));
+    Py_SETREF(slot(result.ptr(), at_counter), counter_of(x).release().ptr());
+    return result.release().ptr();
+}
+
+// A tensor with a dimension in front, which positions have in records.
 PyObject* led_alone(PyObject*, PyObject* x) {
     return guarded([&]() -> PyObject* {
         PyArrayObject* a = unwatched(x);
@@ -66,9 +73,7 @@ PyObject* led_alone(PyObject*, PyObject* x) {
         npy_intp shape[NPY_MAXDIMS] = {1}, strides[NPY_MAXDIMS] = {0};
         std::copy(PyArray_DIMS(a), PyArray_DIMS(a) + PyArray_NDIM(a), shape + 1);
         std::copy(PyArray_STRIDES(a), PyArray_STRIDES(a) + PyArray_NDIM(a), strides + 1);
-        nb::object result = tensor_over(seen_as(a, PyArray_NDIM(a) + 1, shape, strides));
-        Py_SETREF(slot(result.ptr(), at_counter), counter_of(x).release().ptr());
-        return result.release().ptr();
+        return sharing(seen_as(a, PyArray_NDIM(a) + 1, shape, strides), x);
     });
 }
 
@@ -78,7 +83,9 @@ PyObject* flattened(PyObject*, PyObject* x) {
         PyArrayObject* a = unwatched(x);
         if (!a || has_node(x)) return unknown();
         if (PyArray_NDIM(a) == 1) return Py_NewRef(x);
-        return tensor_over(taken(PyArray_Ravel(a, NPY_CORDER))).release().ptr();
+        nb::object row = taken(PyArray_Ravel(a, NPY_CORDER));
+        if (!PyArray_BASE(reinterpret_cast<PyArrayObject*>(row.ptr()))) return tensor_over(std::move(row)).release().ptr();
+        return sharing(std::move(row), x);
     });
 }
 
@@ -205,7 +212,7 @@ PyObject* turned_alone(PyObject*, PyObject* x) {
         std::copy(PyArray_DIMS(a), PyArray_DIMS(a) + n, shape);
         std::copy(PyArray_STRIDES(a), PyArray_STRIDES(a) + n, strides);
         std::swap(shape[n - 2], shape[n - 1]), std::swap(strides[n - 2], strides[n - 1]);
-        return tensor_over(seen_as(a, n, shape, strides)).release().ptr();
+        return sharing(seen_as(a, n, shape, strides), x);
     });
 }
 
@@ -215,7 +222,7 @@ PyObject* column_alone(PyObject*, PyObject* x) {
         PyArrayObject* a = unwatched(x);
         if (!a || PyArray_NDIM(a) != 1 || has_node(x)) return unknown();
         npy_intp shape[] = {PyArray_DIM(a, 0), 1}, strides[] = {PyArray_STRIDE(a, 0), PyArray_ITEMSIZE(a)};
-        return tensor_over(seen_as(a, 2, shape, strides)).release().ptr();
+        return sharing(seen_as(a, 2, shape, strides), x);
     });
 }
 
@@ -235,7 +242,7 @@ PyObject* piece_alone(PyObject*, PyObject* const* args, Py_ssize_t n) {
         npy_intp shape[NPY_MAXDIMS];
         std::copy(PyArray_DIMS(a), PyArray_DIMS(a) + ndim, shape);
         shape[at[0]] = at[2] - at[1];
-        return tensor_over(seen_as(a, ndim, shape, PyArray_STRIDES(a), at[1] * PyArray_STRIDE(a, int(at[0])))).release().ptr();
+        return sharing(seen_as(a, ndim, shape, PyArray_STRIDES(a), at[1] * PyArray_STRIDE(a, int(at[0]))), args[0]);
     });
 }
 
