@@ -12,7 +12,7 @@ from table import ROWS, cast_inputs, changes_inputs, row_id, tensors
 from test_samples import flat
 
 import framework as fw
-from framework.jit import deferral
+from framework.jit import deferral, doors
 from framework.jit import plans as plans_module
 from framework.ops.language.elementwise import Elementwise
 from framework.ops.record.public import PUBLIC
@@ -152,3 +152,24 @@ def test_pictures_that_are_handed_in_and_made_rows(turn):
     assert found[0] == found[1]
     if plans_module.possible() and turn == "own":
         assert any(isinstance(p, deferral.BackwardPlan) and p.served > 3 for p in run._plans.deferral.plans)
+
+
+@pytest.mark.skipif(not plans_module.possible(), reason="nothing is put off without the kernels")
+@pytest.mark.parametrize("name", [*doors.TOLD, *doors.TOLD_CALLS])
+def test_what_is_told_of_a_result_leaves_it_put_off(name):
+    def step(w):
+        w.grad = None
+        y = w * 2
+        told = getattr(y, name)
+        seen.append(told() if name in doors.TOLD_CALLS else told)
+        loss = (y * 3).sum()
+        del y, told
+        loss.backward()
+        return loss
+    seen: list = []
+    compiled, w = fw.compile(step), fw.ones(2, 3, requires_grad=True)
+    for _ in range(8):
+        compiled(w)
+    assert all(x == seen[0] for x in seen)
+    plan, = [p for p in compiled._plans.deferral.plans if isinstance(p, deferral.BackwardPlan)]
+    assert plan.served >= 6
