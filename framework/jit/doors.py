@@ -83,7 +83,7 @@ def doors() -> list[tuple[FunctionType, Any, Any, Any]]:
             for function in MAKERS:
                 _add(found, function, function.__name__, "n")
             _add(found, Tensor.backward, "backward", "b")
-            for name in TOLD:  # a native property asks Python's own, which it holds, where there are no numbers
+            for name in TOLD:  # a native property asks Python's own, which it holds, where nothing is made
                 getter = vars(Tensor)[name].fget
                 _add(found, getattr(getter, "__self__", getter), name, "m")
             for name in TOLD_CALLS:
