@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+import shm
 from ranks import on_ranks
 
 import framework as fw
@@ -310,14 +311,14 @@ def gone(rank, n, how):
 
 @pytest.mark.parametrize("how", ["killed", "left", "late"])
 def test_a_rank_that_does_not_come_is_named(how, capfd):
-    before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    before = shm.names()
     if how == "killed":
         with pytest.raises(Exception, match="killed by SIGKILL"):
             on_ranks(2, gone, how)
     else:
         on_ranks(2, gone, how, timeout=2 if how == "late" else 20)
     assert "noticed" in capfd.readouterr().out
-    assert not os.path.isdir("/dev/shm") or set(os.listdir("/dev/shm")) <= before
+    assert not shm.left(before)
 
 
 def twice(rank, n):

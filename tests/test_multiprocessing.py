@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import processes as jobs
 import pytest
+import shm
 
 import framework as fw
 import framework.multiprocessing as mp
@@ -134,12 +135,12 @@ def test_large_messages(call):
 
 def test_nothing_is_left_behind(call):
     call(jobs.add, fw.zeros(3), 1)
-    before, names = descriptors(), os.listdir("/dev/shm")
+    before, names = descriptors(), shm.names()
     for _ in range(20):
         t = call(jobs.echo, fw.zeros(100_000))
         call(jobs.add, t, 1)
         del t
-    assert descriptors() == before and os.listdir("/dev/shm") == names
+    assert descriptors() == before and not shm.left(names)
 
 
 def test_refused(call, monkeypatch):

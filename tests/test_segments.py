@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import shm
 
 import framework as fw
 from framework.backends import arena, segments
@@ -76,10 +77,10 @@ def test_memory_lives_as_long_as_an_array_on_it():
 
 
 def test_nothing_is_left():
-    before = descriptors(), os.listdir("/dev/shm")
+    before, names = descriptors(), shm.names()
     for size in (0, 1, 5000):
         Segment.create(size).array("u1", size)
-    assert (descriptors(), os.listdir("/dev/shm")) == before
+    assert descriptors() == before and not shm.left(names)
 
 
 def test_the_same_segment_is_one_object_in_a_process():
@@ -152,10 +153,10 @@ def test_without_memfd_and_fallocate(monkeypatch):
     monkeypatch.delattr(os, "posix_fallocate")
     monkeypatch.setattr(os, "O_TMPFILE", None, raising=False)
     monkeypatch.delattr(os, "O_TMPFILE")
-    before = os.listdir("/dev/shm")
+    before = shm.names()
     segment = Segment.create(3 << 20)
     assert os.fstat(segment.fd).st_blocks * 512 >= 3 << 20
-    assert os.listdir("/dev/shm") == before
+    assert not shm.left(before)
 
 
 def test_a_system_that_cannot(monkeypatch):

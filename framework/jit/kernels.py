@@ -123,8 +123,8 @@ class Book:
         return name, array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
 
     def turned(self, array: Any) -> tuple[Name, tuple, bool] | None:
-        """The array that this is with its dimensions in another order, and which (none: in that it has);
-        whether reshaped then.
+        """The array that this is with its dimensions in another order, and which order (an empty one: as they
+        are); whether reshaped then.
         """
         owner = owner_of(array)
         name = self.name_of(owner)

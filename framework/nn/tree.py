@@ -51,28 +51,20 @@ class Tree:
 
     def _named(self, kind: str, prefix: str, recurse: bool,
                remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
-        if recurse and remove_duplicate and type(self).named_modules is Tree.named_modules:
+        if recurse and remove_duplicate:
             return self._each(REGISTRIES[kind], prefix)
         return self._named_members(lambda module: module._own(kind), prefix, recurse, remove_duplicate)
 
     def _each(self, registry: str, prefix: str) -> Iterator[tuple[str, Any]]:
-        """``_named_members`` of a registry in one walk: through three generators it takes twice as long."""
-        there: set[Any] = set()
+        """What stands in a registry of each module: as ``_named_members`` gives it, in half of the time."""
         seen: set[int] = set()
-        stack: list[tuple[str, Any]] = [(prefix, self)]
-        while stack:
-            path, module = stack.pop()
-            if module in there:
-                continue
-            there.add(module)
-            start = f"{path}." if path else ""
+        for path, module in self.named_modules(prefix=prefix):
             if registered := getattr(module, registry):
+                start = f"{path}." if path else ""
                 for name, value in list(registered.items()):
                     if value is not None and id(value) not in seen:
                         seen.add(id(value))
                         yield start + name, value
-            if module._modules:
-                stack += [(start + n, m) for n, m in reversed(module._modules.items()) if m is not None]
 
     def _named_members(self, get_members_fn: Callable, prefix: str = "", recurse: bool = True,
                        remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:

@@ -158,6 +158,7 @@ template <class H> struct HalfPieces {
         if (slot >= program.first_register()) return false;
         if (slot >= program.arguments) return of.one[i] = splat(float(program.constants[size_t(slot - program.arguments)])), true;
         const Operand& o = operands[size_t(slot)];
+        if (program.truth[size_t(slot)]) return false;
         if (o.constant) return of.one[i] = splat(numbers.numbers[size_t(slot)]), true;
         of.rows[i] = reinterpret_cast<const H*>(o.data);
         return o.flat;
@@ -173,6 +174,7 @@ template <class H> struct HalfPieces {
         const Direct<H> run = direct_step<H>(two ? first.name + ", where_nan" : first.name);
         if (!run || (two && (!takes(of, 0, last.b) || of.any()))) return false;
         if (!takes(of, 0, first.a) || !takes(of, 1, first.b) || !takes(of, 2, first.c) || !of.any()) return false;
+        if (two && !of.rows[0]) return false;  // it would stand where the number in place of nan does
         H* to = reinterpret_cast<H*>(result);
         const int64_t whole = begin + (end - begin) / SOME * SOME, left = end - whole;
         if (begin < whole) run(of.from(begin), to + begin, whole - begin);

@@ -24,4 +24,3 @@ Deferred = bool | Callable[..., Any]
 def fails_for_numbers(*args: Any, **settings: Any) -> str:
     """What an elementwise function says that raises for some numbers."""
     return "numbers for which it fails"
-

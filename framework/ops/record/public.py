@@ -133,10 +133,7 @@ def with_out(function: Callable[..., T], name: str | None = None,
         if autocast.used:
             result = autocast.as_given(function, *args, **settings)
         else:
-            try:
-                result = unchosen(*args, **settings)
-            except TypeError:  # other names, or of another class: Python refuses before anything is computed
-                result = function(*args, **settings)
+            result = (unchosen if names.keys().isdisjoint(settings) else function)(*args, **settings)
         if isinstance(result, Tensor):
             return check_out(out, result, name, exact)
         if not isinstance(out, (tuple, list)) or len(out) != len(result):

@@ -8,27 +8,24 @@
 namespace fw {
 namespace {
 
-// By 0 there is none: 0, which nobody sees, since it is refused before. The least number by -1 is itself, as in NumPy.
-template <class T> T towards_zero(T x, T y) {
-    if (y == 0) return 0;
-    return y == -1 ? T(0) - x : x / y;
-}
-
-template <class T> nb::object quotients(const Array& x, const Array& y, bool one) {
-    using U = std::make_unsigned_t<T>;
+// f(a, b) of the elements of two arrays of one shape, or of all with the one element of the second.
+template <class T, class F> nb::object of_both(const Array& x, const Array& y, bool one, F&& f) {
     NewArray out = like(x);
     nb::object result = give(out);
     const InRows first(x), second(y);
     const T *a = first.data<T>(), *b = second.data<T>();
     T* to = out.data<T>();
-    const int64_t n = x.size();
-    Release release(n * int64_t(sizeof(T)));
-    const int64_t step = one ? 0 : 1;
-    for (int64_t i = 0; i < n; ++i) {
-        const T d = b[i * step];
-        to[i] = d == -1 ? T(U(0) - U(a[i])) : towards_zero<T>(a[i], d);
-    }
+    const int64_t n = x.size(), step = one ? 0 : 1;
+    Release release(n * 8);
+    for (int64_t i = 0; i < n; ++i) to[i] = f(a[i], b[i * step]);
     return result;
+}
+
+// By 0 there is none: 0, which nobody sees, since it is refused before. The least number by -1 is itself, as in NumPy.
+template <class T> T towards_zero(T x, T y) {
+    using U = std::make_unsigned_t<T>;
+    if (y == -1) return T(U(0) - U(x));
+    return y ? x / y : 0;
 }
 
 nb::object trunc_divide(Array x, nb::handle given, nb::handle out) {
@@ -36,7 +33,7 @@ nb::object trunc_divide(Array x, nb::handle given, nb::handle out) {
     const Array y = nb::cast<Array>(given);
     const bool one = y.usable() && y.size() == 1 && y.ndim() <= x.ndim();
     if (!y.usable() || y.type() != x.type() || (!one && !y.same_shape(x))) return not_implemented();
-    return x.is<int64_t>() ? quotients<int64_t>(x, y, one) : quotients<int32_t>(x, y, one);
+    return x.is<int64_t>() ? of_both<int64_t>(x, y, one, towards_zero<int64_t>) : of_both<int32_t>(x, y, one, towards_zero<int32_t>);
 }
 
 template <class T> void conjugates(const Array& x, NewArray& out) {
@@ -81,27 +78,19 @@ nb::object signbit(Array x, nb::handle out_given) {
 }
 
 // The next number of bfloat16 after each, towards another one: numbers of one sign lie in the order of their bits.
-uint16_t next_after(Bf16 x, Bf16 y) {  // without branches, which would be guessed wrong
+Bf16 next_after(Bf16 x, Bf16 y) {  // without branches, which would be guessed wrong
     constexpr int INFINITE = 0x7f80, SIGN = 0x8000;
     const int size = x.bits & ~SIGN, other = y.bits & ~SIGN;
     const int from = x.bits & SIGN ? -size : size, to = y.bits & SIGN ? -other : other;
     const int next = from + (to > from) - (to < from), signed_0 = from < 0 ? SIGN : 0;
     const int away = next < 0 ? -next | SIGN : next ? next : signed_0;
     const int beyond = size > INFINITE ? x.bits : y.bits;
-    return uint16_t((size > INFINITE) | (other > INFINITE) ? beyond | 0x40 : from == to ? y.bits : away);
+    return {uint16_t((size > INFINITE) | (other > INFINITE) ? beyond | 0x40 : from == to ? y.bits : away)};
 }
 
 nb::object nextafter_bfloat16(Array x, Array y) {
     if (!is_bf16(x) || !is_bf16(y) || !x.same_shape(y)) return not_implemented();
-    NewArray out = like(x);
-    nb::object result = give(out);
-    const InRows first(x), second(y);
-    const Bf16 *a = first.data<Bf16>(), *b = second.data<Bf16>();
-    uint16_t* to = out.data<uint16_t>();
-    const int64_t n = x.size();
-    Release release(n * 8);
-    for (int64_t i = 0; i < n; ++i) to[i] = next_after(a[i], b[i]);
-    return result;
+    return of_both<Bf16>(x, y, false, next_after);
 }
 
 }  // namespace

@@ -187,6 +187,7 @@ template <class T> nb::object by_function(State& state, Wanted kind, int64_t n, 
     const nb::object array = give(numbers), runner = asked(quiet, word_run);
     if (kind == LOG_NORMAL) random::draw_normal<T>(state.words, t, n);
     else random::draw_uniform<T>(state.words, t, n);
+    state.store();  // NumPy's function may let another thread draw
     before_function<T>(kind, t, n, T(a), T(b));
     PyObject*& function = functions[kind];
     if (!function) function = nb::object(nb::module_::import_("numpy").attr(FUNCTIONS[kind])).release().ptr();
@@ -212,7 +213,6 @@ nb::object into_formula(Array words, nb::handle x, int which, double a, double b
         const double* at = static_cast<const double*>(PyArray_DATA(from));
         for (int64_t i = 0; i < n; ++i) static_cast<float*>(PyArray_DATA(target.held.a))[i] = float(at[i]);
     }
-    state.store();
     bump(x.ptr(), name.ptr());
     return nb::borrow(x);
 }
