@@ -14,9 +14,10 @@ from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.planned import Step, have_kernels, planned
 from ..record.public import public
+from ..shape.alone import led
 from . import cuda
 from .embedding import _check_indices, add_rows, embedding, embedding_op
-from .index import one_index, unindex
+from .index import unindex
 from .scatter_reduce import index_reduce
 
 
@@ -111,7 +112,7 @@ def _of_records(weight: Tensor, input: Any, offsets: Tensor | None, per_sample_w
     if mode == "max":
         zeros: Any = weight.new_zeros((whole, weight.shape[1]))  # type: ignore[attr-defined]
         return index_reduce(zeros, 0, bags, rows, "amax", include_self=False)[:count]
-    at = one_index(bags)
+    at = led(bags)
     total: Any = unindex.run(rows, at, dims=(0,), shape=(whole, weight.shape[1]))
     if mode == "sum":
         return total[:count]

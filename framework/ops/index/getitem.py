@@ -8,8 +8,9 @@ from ...dtypes import int64
 from ...tensor import Tensor
 from ..convert.cast import to
 from ..record.public import public
+from ..shape.alone import led
 from ..shape.slices import slice_op, sliced, take_slice
-from .index import count_true, index_op, mask_op, one_index
+from .index import count_true, index_op, mask_op
 from .keys import (
     Choice,
     at_positions,
@@ -59,7 +60,7 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     if not placed and (basic := basic_key(key)) is not None:
         return take_slice(input, basic)
     if is_positions(key, input):
-        choice = Choice(None, places=one_index(key), dims=(0,))
+        choice = Choice(None, places=led(key), dims=(0,))
     else:
         choice = read_key(input, key)
     y = input if choice.basic is None else slice_op.run(input, key=choice.basic)

@@ -16,8 +16,7 @@ from ...backends import about_to_read, array_module, device_flags, meta, on_devi
 from ...backends.native import native_or
 from ...dtypes import bool_
 from ...errors import DTypeError, ShapeError
-from ...quiet import quiet
-from ...tensor import Tensor, counter_of, wrap
+from ...tensor import Tensor
 from ..convert.cast import to
 from ..pointwise.choose import where_op
 from ..record.args import one_dim, tensor_arg
@@ -36,9 +35,10 @@ from ..record.deferred import Positions
 from ..record.into import native_into
 from ..record.op import Meta, Op
 from ..record.public import bare, public
+from ..shape.alone import flattened, led
 from ..shape.broadcast import expand
 from ..shape.join import cat_op
-from ..shape.view import led, take_shape
+from ..shape.view import take_shape
 from ..write.inplace import inplace, scalar_arg
 from . import cuda
 
@@ -316,38 +316,6 @@ def check_range(array: np.ndarray, size: int, op: str, dim: int, name: str, nega
         raise IndexError(f"{op}: {name} {int(wrong[0])} is out of range for dimension {dim} of size {size}")
 
 
-one_index = led  # the leading dimension is what the records want
-
-
-def _flattened(x: Tensor) -> Tensor:
-    array = x._array
-    if array.ndim == 1:
-        return x
-    if x._node is None and quiet.run is not None and type(array) is np.ndarray:
-        return _sharing(array.reshape(-1), x)
-    return take_shape(x, (array.size,))
-
-
-def _sharing(array: np.ndarray, x: Tensor) -> Tensor:
-    """A tensor for a record, which may keep it for its derivative: of shared memory with the counter of x."""
-    out = wrap(array)
-    if array.base is not None:
-        out._counter = counter_of(x)
-    return out
-
-
-# the elements of a tensor in one dimension, for a record alone: of one in no graph it is no view
-flattened: Callable = native_or("flattened", _flattened)
-
-
-def in_any_order(x: Tensor) -> Tensor:
-    """``flattened`` for a record to which the order means nothing: that in memory, which is not copied."""
-    array = x._array
-    if type(array) is not np.ndarray or array.flags.c_contiguous or x._node is not None or quiet.run is None:
-        return flattened(x)
-    return _sharing(array.ravel("K"), x)
-
-
 # the dimension in [0, ndim) along which an index of one dimension, checked, fits; -1 where that is not known
 _fitting = native_or("line_fits", lambda x, index, dim: -1)
 
@@ -386,7 +354,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     at, index = _line(input, dim, index, "index_select")
     if input._array.ndim == 0:
         return index_select(take_shape(input, (1,)), 0, index).reshape(())  # type: ignore[attr-defined]
-    return index_op.run(input, one_index(index), dims=(at,))
+    return index_op.run(input, led(index), dims=(at,))
 
 
 def _source(x: Tensor, at: int, index: Tensor, source: Any, op: str) -> Tensor:
@@ -417,7 +385,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
         source = source * alpha  # type: ignore[operator]
     if input._array.ndim == 0:
         return input + source.sum()  # type: ignore[operator, attr-defined]
-    return input + unindex.run(source, one_index(index), dims=(at,), shape=input._array.shape)  # type: ignore[operator]
+    return input + unindex.run(source, led(index), dims=(at,), shape=input._array.shape)  # type: ignore[operator]
 
 
 @public(method=True, out=True, autocast="widest")
@@ -431,7 +399,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     source = _source(input, at, index, source, "index_copy")
     if input._array.ndim == 0:
         return source.reshape(())  # type: ignore[attr-defined]
-    return index_put_op.run(input, source, one_index(index), dims=(at,))
+    return index_put_op.run(input, source, led(index), dims=(at,))
 
 
 @public(method=True)
@@ -446,10 +414,10 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     if input.ndim == 0:
         return index_fill(take_shape(input, (1,)), 0, index, value).reshape(())  # type: ignore[attr-defined]
     if not isinstance(value, Tensor):
-        return index_put_op.run(input, value, one_index(index), dims=(at,))
+        return index_put_op.run(input, value, led(index), dims=(at,))
     # by a mask: to a position that stands there twice, the value contributes once
     line = input.new_zeros((input.shape[at],), dtype=bool_)  # type: ignore[attr-defined]
-    line = index_put_op.run(line, True, one_index(index), dims=(0,))
+    line = index_put_op.run(line, True, led(index), dims=(0,))
     mask = take_shape(line, (input.shape[at], *(1,) * (input.ndim - at - 1)))
     return where_op.run(mask, value, input)
 
@@ -505,4 +473,4 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     """
     n = tensor_arg(input, "take")._array.size
     index = positions(index, n, "take", 0, negative=True)
-    return index_op.run(flattened(input), one_index(index), dims=(0,))
+    return index_op.run(flattened(input), led(index), dims=(0,))

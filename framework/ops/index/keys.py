@@ -18,9 +18,10 @@ from ...errors import DeviceError, ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor, wrap
 from ..convert.cast import from_array, to
+from ..shape.alone import led
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.join import stack_op
-from .index import check_range, one_index
+from .index import check_range
 
 _BOUND = (int, type(None))
 
@@ -136,7 +137,7 @@ def read_key(x: Tensor, key: Any) -> Choice:
         if (choice := _all_positions(key, x)) is not None:
             return choice
         if (d := place_of(key, x)) >= 0:
-            return Choice(None, places=one_index(key[d]), dims=(d,))
+            return Choice(None, places=led(key[d]), dims=(d,))
     if type(key) is list and any(k is None or k is Ellipsis or type(k) is slice for k in key):
         key = tuple(key)  # as NumPy once had it, and PyTorch still has
     items = [_item(k, x) for k in (key if isinstance(key, tuple) else (key,))]
@@ -272,7 +273,7 @@ def places_of_mask(mask: Tensor) -> list[Tensor]:
 def together(tensors: list[Tensor]) -> Tensor:
     """Index tensors broadcast to one shape and stacked; a single one shares its version counter."""
     if len(tensors) == 1:
-        return one_index(tensors[0])
+        return led(tensors[0])
     try:
         shape = broadcast_shape([t.shape for t in tensors], "index")
     except ShapeError as error:

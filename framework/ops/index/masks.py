@@ -10,10 +10,11 @@ from ...tensor import Tensor, wrap
 from ..pointwise.choose import where_op
 from ..record.args import tensor_arg
 from ..record.public import public
+from ..shape.alone import flattened
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.slices import take_slice
 from ..shape.view import take_shape
-from .index import count_true, flattened, mask_op, mask_put
+from .index import count_true, mask_op, mask_put
 from .scatter import gather_op
 
 

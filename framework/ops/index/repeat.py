@@ -15,9 +15,10 @@ from ..convert.cast import from_array
 from ..record.args import one_dim, size_args, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..shape.alone import flattened, led
 from ..shape.broadcast import expand
 from ..shape.view import take_shape
-from .index import flattened, index_op, one_index
+from .index import index_op
 
 # along the last dimension, of what is in no graph on the CPU
 repeat_op = Op("repeat_each", "x", kernel=lambda xp, x, *, times: xp.repeat(x, times, axis=-1),
@@ -53,12 +54,12 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     if output_size is not None and isinstance(repeats, Tensor):
         placed = _repeated_there(input.shape[at], repeats, output_size)
         if placed is not None:
-            return index_op.run(input, one_index(placed), dims=(at,))
+            return index_op.run(input, led(placed), dims=(at,))
     places = _repeated(input.shape[at], repeats, input)
     if output_size is not None and output_size != places.numel():
         raise ShapeError(f"repeat_interleave: output_size={output_size}, but the repeats sum to "
                          f"{places.numel()}")
-    return index_op.run(input, one_index(places), dims=(at,))
+    return index_op.run(input, led(places), dims=(at,))
 
 
 def _repeated_there(size: int, repeats: Tensor, total: int) -> Tensor | None:
@@ -115,4 +116,4 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     make = combinations_with_replacement if with_replacement else _combinations
     rows = list(make(range(input.numel()), r)) if r else []
     places = np.array(rows, np.int64).reshape(len(rows), r) if r else np.zeros((0,), np.int64)
-    return index_op.run(input, one_index(from_array(places, input)), dims=(0,))
+    return index_op.run(input, led(from_array(places, input)), dims=(0,))

@@ -18,6 +18,7 @@ from ..record.args import tensor_arg
 from ..record.autocast import by_place
 from ..record.into import call_into, count_if_begun, guard, native_into
 from ..record.public import public
+from ..shape.alone import flattened, led
 from ..shape.broadcast import broadcast_shape, expand, take_size
 from ..shape.slices import slice_op
 from ..shape.view import take_shape
@@ -25,11 +26,9 @@ from ..write.inplace import fill_op, fitted, inplace, overwrite, store, write
 from .index import (
     _key,
     count_true,
-    flattened,
     index_put_op,
     indexed_shape,
     mask_put,
-    one_index,
     positions,
     unindex,
 )
@@ -372,7 +371,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     if accumulate or not places._array.size:
         out = index_put(flat, (places,), values, accumulate)
     else:
-        places = one_index(positions(places, flat._array.size, "put", 0, negative=True))
+        places = led(positions(places, flat._array.size, "put", 0, negative=True))
         out = index_put_op.run(flat, values, places, dims=(0,))
     shape = input._array.shape
     if flat is not input and out._node is None and type(out._array) is np.ndarray and quiet.run is not None:

@@ -23,8 +23,9 @@ from ..record.op import Meta, Op
 from ..record.planned import Step, planned
 from ..record.public import public
 from ..reduce.sums import as_summed, sum_op
+from ..shape.alone import as_column
 from ..shape.broadcast import broadcast_shape, sum_to
-from ..shape.view import column, take_order, take_shape
+from ..shape.view import take_order, take_shape
 from .matmul import _product, are_alike, bmm, matmul_op, mm, of_ndim, promoted, same_dtype
 
 
@@ -100,7 +101,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     if not are_alike(input, 1, vec2, 1):
         of_ndim("outer", input=(input, 1), vec2=(vec2, 1))
         input, vec2 = promoted("outer", input=input, vec2=vec2)
-    return mul_op.run(column(input), vec2)
+    return mul_op.run(as_column(input), vec2)
 
 
 @public(method=True, out=True, autocast=by_place("widest", "lower"), deferred=True)
@@ -189,7 +190,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
         own, vector = input._array, vec1._array
         if own.dtype is vector.dtype and own.dtype.kind in FLOATING \
                 and own.shape == (vector.size, vec2._array.size):
-            return plus_product.run(input, column(vec1), vec2, value=alpha)
+            return plus_product.run(input, as_column(vec1), vec2, value=alpha)
     return _plus_product("addr", input, outer(vec1, vec2), beta, alpha)
 
 

@@ -6,13 +6,13 @@ from ... import dtypes
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
-from ..index.index import flattened
 from ..pointwise.arithmetic import maximum, minimum, over
 from ..record import return_types
 from ..record.args import many_dims, one_dim, real_arg
 from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..shape.alone import flattened
 from ..shape.view import reshape_op, take_shape
 from . import cuda
 from .along import kept_shape, to_chosen

@@ -10,7 +10,6 @@ from ...errors import ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor
 from ..convert.cast import from_array
-from ..index.index import flattened, in_any_order
 from ..index.scatter import gather, gather_op
 from ..language.elementwise import Elementwise
 from ..record import return_types
@@ -18,6 +17,7 @@ from ..record.args import floating, one_dim, real_arg, tensor_arg
 from ..record.batched import along, innermost
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..shape.alone import flattened, in_any_order
 from ..shape.view import take_shape
 from . import cuda
 from .along import kept_shape

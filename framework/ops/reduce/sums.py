@@ -11,7 +11,6 @@ from ...backends import array_module
 from ...dtypes import FLOATING, INEXACT
 from ...tensor import Tensor
 from ..convert.cast import cast
-from ..index.index import in_any_order
 from ..language.elementwise import Elementwise
 from ..language.expression import array_function
 from ..language.program import folding, native_kernel
@@ -24,6 +23,7 @@ from ..record.batched import along, leading
 from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
+from ..shape.alone import in_any_order
 from ..shape.broadcast import expand
 from ..shape.view import reshape_op, take_order, take_shape
 from . import cuda

@@ -1,5 +1,6 @@
 """Tensors seen or arranged in another shape; no element is computed."""
 
+from . import alone as alone
 from . import arrange as arrange
 from . import broadcast as broadcast
 from . import complex_parts as complex_parts

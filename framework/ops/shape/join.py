@@ -18,10 +18,11 @@ from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..record.road import NEVER, row_major
 from . import cuda
+from .alone import led
 from .broadcast import expand
 from .grids import atleast_1d, atleast_2d
 from .slices import slice_op
-from .view import led, take_shape
+from .view import take_shape
 
 
 def _cat_infer(*xs: Meta, dim: int) -> Meta:

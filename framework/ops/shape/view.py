@@ -36,21 +36,6 @@ def batch_permute(op: Op, size: int, arrays: list, batched: tuple, settings: dic
     return call(op, arrays[0], dims=(0, *[d % ndim + 1 for d in settings["dims"]]))
 
 
-def _lead(x: Tensor) -> Tensor:
-    if quiet.run is None:  # interceptors see where it comes from
-        return take_shape(x, (1, *x.shape))
-    out = wrap(x._array[None])
-    out._counter = counter_of(x)
-    return out
-
-
-def _stand(x: Tensor) -> Tensor:
-    return take_shape(x, (x._array.size, 1))
-
-
-# a tensor in no graph with a dimension in front, and a vector as a column: no views, for a record alone
-led: Callable = native_or("led_alone", _lead)
-column: Callable = native_or("column_alone", _stand)
 _shaped, _permuted, _transposed = view_maker("shaped"), view_maker("permuted"), view_maker("transposed")
 _reversed, _flattened, _moved = view_maker("reversed"), view_maker("flattened"), view_maker("moved")
 _unsqueezed, _squeezed = view_maker("unsqueezed"), view_maker("squeezed")
