@@ -61,7 +61,7 @@ def count_if_begun(x: Tensor, name: str, error: BaseException) -> None:
         bump(x, name)
 
 
-call_into = native_into("call")
+call_into, form_into = native_into("call"), native_into("form")  # the second one where it is recorded, too
 if hasattr(_native.module, "set_up_into"):
     _native.module.set_up_into(is_declined, has_begun)
 

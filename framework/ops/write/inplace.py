@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes
+from ... import _native, dtypes
 from ...autograd.forward import is_recorded
 from ...autograd.mode import state
 from ...autograd.written import move_to, replay_views
@@ -35,9 +35,9 @@ from ..record.batched import Batched, aligned, any_batched, call, check_holds, e
 from ..record.constants import like, raw
 from ..record.into import (
     Call,
-    call_into,
     computed_into,
     count_if_begun,
+    form_into,
     guard,
     has_begun,
     is_declined,
@@ -53,7 +53,7 @@ from ..shape.broadcast import broadcast_shape, sum_to
 
 def write(x: Tensor, value: Tensor, name: str) -> Tensor:
     """Put ``value`` (same shape, any dtype that fits) into ``x``, under autograd."""
-    if _copied_into(x, value, name) is x:  # of one dtype, both in no graph
+    if _copied_into(x, value, name) is x or _put_into(x, value, name) is x:  # of one dtype
         return x
     memory, array = x._array, value._array
     if array.shape != memory.shape:
@@ -232,7 +232,9 @@ put_view = Op("put_view", "x value", batch=batch_put_view, masks=True, kernel=_p
                    "value": lambda g, chain: _taken(g, chain)})
 
 
-_copied_into, _filled_with = native_into("copy"), native_into("fill")
+_copied_into, _filled_with, _put_into = native_into("copy"), native_into("fill"), native_into("result")
+if hasattr(_native.module, "set_up_recorded"):
+    _native.module.set_up_recorded(preserved_op)
 _NO_SETTINGS: dict[str, Any] = {}
 
 # -- copy_, fill_, zero_ -------------------------------------------------------------------------
@@ -414,7 +416,7 @@ def _straight(op: Elementwise, name: str, form: Callable) -> Callable:
     @wraps(form)
     def short(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         inputs = (x, *args)
-        if len(inputs) == n and not kwargs and call_into(op, x, inputs, _NO_SETTINGS, writes, name) is x:
+        if len(inputs) == n and not kwargs and form_into(op, x, inputs, _NO_SETTINGS, writes, name) is x:
             return x
         return form(x, *args, **kwargs)
     return short
@@ -509,7 +511,7 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
             raise DTypeError(f"{method}: the result is real, and this tensor {x.dtype}; use {name}()")
         if plan is not None:
             way = plan(x, *args, **kwargs)
-            if way is not None and call_into(way[0], x, way[1], way[2], way[0].writes, method) is x:
+            if way is not None and form_into(way[0], x, way[1], way[2], way[0].writes, method) is x:
                 return x
             try:
                 if way is not None and (computed_into(x, way, method) or recorded_into(x, way, method)):

@@ -6,9 +6,12 @@
 #include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
+
+PyObject* word_site;
+
 namespace {
 
-PyObject *word_base, *word_site, *word_result;
+PyObject *word_base, *word_result;
 
 }  // namespace
 
@@ -52,7 +55,6 @@ bool nobody_looks() {
 namespace {
 
 PyObject *out_name, *is_declined = nullptr, *has_begun;
-constexpr Py_ssize_t MOST = 12;      // inputs and settings of a call
 constexpr npy_intp NEAR = 1 << 17;  // bytes that one thread has copied before another one is there
 
 bool is_weak(PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); }
@@ -99,19 +101,47 @@ bool is_condition(PyObject* op, Py_ssize_t place, Py_ssize_t inputs, PyArrayObje
 
 }  // namespace
 
+bool kernel_into(PyObject* op, PyObject** given, Py_ssize_t n, PyObject* settings, const Held& a, PyObject* x, PyObject* name) {
+    const nb::object runner = asked(quiet, word_run), kernel = kernel_of(op, PyArray_DESCR(a)->kind == 'V');
+    const Py_ssize_t count = PyDict_GET_SIZE(settings);
+    given[0] = kernel.ptr();
+    nb::object names = nb::borrow(out_name);
+    if (count) {
+        names = taken(PyTuple_New(count + 1));
+        PyObject *key, *value;
+        Py_ssize_t at = 0, i = 0;
+        while (PyDict_Next(settings, &at, &key, &value)) {
+            Py_INCREF(key);
+            PyTuple_SET_ITEM(names.ptr(), i, key);
+            given[n + 1 + i++] = value;
+        }
+        PyTuple_SET_ITEM(names.ptr(), count, nb::borrow(PyTuple_GET_ITEM(out_name, 0)).release().ptr());
+    }
+    given[n + 1 + count] = a.owner.ptr();
+    nb::object out = nb::steal(PyObject_Vectorcall(runner.ptr(), given, size_t(n + 1), names.ptr()));
+    if (!out.is_valid()) {
+        nb::python_error error;
+        if (answer(is_declined, error)) return false;
+        if (answer(has_begun, error)) bump(x, name);
+        throw error;
+    }
+    bump(x, name);
+    return true;
+}
+
 // op(*inputs, **settings) into x: (record, x, inputs, settings, the kinds of dtype that it writes, name). The inputs are
 // tensors of the dtype of x, or one of two has another, which broadcast to its shape, together all of it, and numbers.
 nb::object write_call(PyObject* const* args) {
     PyObject *op = args[0], *x = args[1], *inputs = args[2], *settings = args[3];
+    if (!is_declined || !PyTuple_CheckExact(inputs) || !PyDict_CheckExact(settings) || !PyUnicode_Check(args[4])) return nb::object();
     const Held a = memory_of(x);
-    if (!is_declined || !a || !PyTuple_CheckExact(inputs) || !PyDict_CheckExact(settings) || !PyUnicode_Check(args[4]))
-        return nb::object();
+    if (!a) return nb::object();
     const Py_ssize_t n = PyTuple_GET_SIZE(inputs), count = PyDict_GET_SIZE(settings);
-    if (n + count > MOST) return nb::object();
+    if (n + count > MOST_WRITTEN) return nb::object();
     const char kind = PyArray_DESCR(a)->kind;
     if (PyUnicode_FindChar(args[4], Py_UCS4(kind), 0, PyUnicode_GET_LENGTH(args[4]), 1) < 0) return nb::object();
-    PyObject* given[MOST + 2];
-    nb::object held[MOST];
+    PyObject* given[MOST_WRITTEN + 2];
+    nb::object held[MOST_WRITTEN];
     uint64_t missing = dimensions_of(a);
     bool array = false;  // besides numbers
     const bool whole_numbers = PyArray_TYPE(a) == NPY_INT64;
@@ -132,32 +162,14 @@ nb::object write_call(PyObject* const* args) {
             return nb::object();
         }
     }
-    const nb::object runner = asked(quiet, word_run);
-    if (!array || missing || runner.is_none() || !asked(quiet, word_site).is_none()) return nb::object();
-    const nb::object kernel = kernel_of(op, kind == 'V');
-    given[0] = kernel.ptr();
-    nb::object names = nb::borrow(out_name);
-    if (count) {
-        names = taken(PyTuple_New(count + 1));
-        PyObject *key, *value;
-        Py_ssize_t at = 0, i = 0;
-        while (PyDict_Next(settings, &at, &key, &value)) {
-            Py_INCREF(key);
-            PyTuple_SET_ITEM(names.ptr(), i, key);
-            given[n + 1 + i++] = value;
-        }
-        PyTuple_SET_ITEM(names.ptr(), count, nb::borrow(PyTuple_GET_ITEM(out_name, 0)).release().ptr());
-    }
-    given[n + 1 + count] = a.owner.ptr();
-    nb::object out = nb::steal(PyObject_Vectorcall(runner.ptr(), given, size_t(n + 1), names.ptr()));
-    if (!out.is_valid()) {
-        nb::python_error error;
-        if (answer(is_declined, error)) return nb::object();
-        if (answer(has_begun, error)) bump(x, args[5]);
-        throw error;
-    }
-    bump(x, args[5]);
-    return nb::borrow(x);
+    if (!array || missing || asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
+    return kernel_into(op, given, n, settings, a, x, args[5]) ? nb::borrow(x) : nb::object();
+}
+
+void take_over(PyArrayObject* a, PyArrayObject* b) {
+    const bool rows = PyArray_IS_C_CONTIGUOUS(a) && PyArray_IS_C_CONTIGUOUS(b);
+    if (rows && PyArray_NBYTES(a) <= NEAR) std::memmove(PyArray_DATA(a), PyArray_DATA(b), size_t(PyArray_NBYTES(a)));
+    else if (!moving::copy_over(Array{b}, Array{a}) && PyArray_CopyInto(a, b) < 0) throw nb::python_error();
 }
 
 namespace {
@@ -168,13 +180,6 @@ bool write_over(nb::handle x, Array out) {
     if (PyArray_CheckExact(x.ptr())) return moving::copy_over(nb::cast<Array>(x), out);
     moving::Pair bits{};
     return element_of(PyArray_DESCR(out.p), x.ptr(), bits) && moving::fill_over(bits, out);
-}
-
-// The elements of an array of the same dtype and shape.
-void take_over(PyArrayObject* a, PyArrayObject* b) {
-    const bool rows = PyArray_IS_C_CONTIGUOUS(a) && PyArray_IS_C_CONTIGUOUS(b);
-    if (rows && PyArray_NBYTES(a) <= NEAR) std::memmove(PyArray_DATA(a), PyArray_DATA(b), size_t(PyArray_NBYTES(a)));
-    else if (!moving::copy_over(Array{b}, Array{a}) && PyArray_CopyInto(a, b) < 0) throw nb::python_error();
 }
 
 // The elements of another tensor of the same dtype and shape: (x, other, name)
@@ -253,7 +258,7 @@ template <nb::object (*F)(PyObject* const*), int ARGS> PyObject* called(PyObject
 
 #define FW_INTO(name, function, args) \
     {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&called<function, args>)), METH_FASTCALL, nullptr}
-PyMethodDef methods[] = {FW_INTO("into_call", write_call, 6), FW_INTO("into_copy", copy, 3), FW_INTO("into_fill", fill, 3),
+PyMethodDef methods[] = {FW_INTO("into_call", write_call, 6), FW_INTO("into_form", write_form, 6), FW_INTO("into_copy", copy, 3), FW_INTO("into_fill", fill, 3),
                          FW_INTO("into_put", put, 3), FW_INTO("tensors_equal", equal, 2),
                          {nullptr, nullptr, 0, nullptr}};
 

@@ -81,6 +81,29 @@ bool is(PyObject* kind, PyObject* word) { return kind == word || PyUnicode_Compa
 
 }  // namespace
 
+bool is_left_alone(PyObject* node) {
+    if (node == Py_None) return true;
+    if (Py_TYPE(node) == node_type) return slot(node, at_parts[HOOKS]) == Py_None;
+    return Py_TYPE(node) == plain_type && slot(node, at_plain_hooks) == Py_None;
+}
+
+bool wants(PyObject* op, bool out, Py_ssize_t place, PyObject* inputs) {
+    PyObject* wanted = slot(op, at_wanted);
+    if (slot(op, at_joint) != Py_None || slot(op, at_variadic) != Py_False || !wanted || !PyList_CheckExact(wanted))
+        return slot(op, at_keeps_nothing) != Py_True;
+    const Py_ssize_t n = std::min(PyList_GET_SIZE(wanted), PyTuple_GET_SIZE(inputs));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        PyObject *input = PyTuple_GET_ITEM(inputs, i), *sources = PyList_GET_ITEM(wanted, i);
+        if (!array_of(input) || !has_node(input)) continue;
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(sources); ++k) {
+            PyObject* source = PyTuple_GET_ITEM(sources, k);
+            if (is(PyTuple_GET_ITEM(source, 1), out ? word_out : word_in) && PyLong_AsSsize_t(PyTuple_GET_ITEM(source, 2)) == place)
+                return true;
+        }
+    }
+    return false;
+}
+
 nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* arrays, Py_ssize_t n, PyObject* const* results,
                    Py_ssize_t count, PyObject* settings) {
     if (!next_seq || !std::all_of(results, results + count, array_of)) return nb::object();

@@ -393,7 +393,7 @@ PyObject* applied(PyObject* plain, PyObject* const* args, Py_ssize_t n, PyObject
             const nb::object own = n > 3 && PyObject_IsTrue(args[3]) == 1 ? nb::borrow(args[3]) : asked(args[0], word_name);
             const nb::object name = taken(PyUnicode_FromFormat("%S_", own.ptr()));
             PyObject* way[] = {args[0], args[1], inputs.ptr(), settings.ptr(), writes.ptr(), name.ptr()};
-            nb::object written = write_call(way);
+            nb::object written = write_form(way);
             if (written.is_valid()) return written.release().ptr();
         }
         return PyObject_Vectorcall(plain, args, size_t(n), names);

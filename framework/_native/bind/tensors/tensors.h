@@ -9,7 +9,7 @@ namespace fw::tensors {
 
 extern PyTypeObject *tensor_type, *parameter_type;  // none until `set_up_tensors`
 extern PyTypeObject *node_type, *plain_type;        // `Node` and `PlainNode`
-extern PyObject *quiet, *modes, *word_run, *word_settle, *word_enabled;
+extern PyObject *quiet, *modes, *word_run, *word_settle, *word_enabled, *word_site;
 extern Py_ssize_t at_array, at_node, at_counter, at_more;
 
 inline PyObject*& slot(PyObject* o, Py_ssize_t at) {
@@ -102,6 +102,16 @@ Held memory_of(PyObject* x);
 bool nobody_looks();  // at what is about to be written, which nothing that was put off reads from here on
 // op(*inputs, **settings) into x, where nothing is unusual, else null: (op, x, inputs, settings, kinds of dtype that it writes, name)
 nb::object write_call(PyObject* const* args);
+nb::object write_form(PyObject* const* args);  // likewise for an in-place form, which may be recorded
+constexpr Py_ssize_t MOST_WRITTEN = 12;  // inputs and settings of such a call
+// The kernel of `op` writes into `a`, the array of `x`, what it makes of given[1:n + 1], and the change is counted; false where it
+// declined. given: with room for itself, the settings and `a`.
+bool kernel_into(PyObject* op, PyObject** given, Py_ssize_t n, PyObject* settings, const Held& a, PyObject* x, PyObject* name);
+void take_over(PyArrayObject* a, PyArrayObject* b);  // into `a` the elements of an array of its dtype and shape
+// Whether backward wants an input ("in"), or a result ("out"), at this place of a call.
+bool wants(PyObject* op, bool out, Py_ssize_t place, PyObject* inputs);
+// Whether nothing hangs on a place in the graph that a tensor would take along to another one: a node without hooks, or none.
+bool is_left_alone(PyObject* node);
 bool is_followed(PyObject* x);  // whether a tensor is in a graph that what happens to it belongs to: not in a block of no_grad
 // Count a change of the memory of `x`, by `name`.
 void bump(PyObject* x, PyObject* name);
