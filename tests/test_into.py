@@ -7,7 +7,11 @@ import framework as fw
 from framework import _native
 from framework.errors import AnomalyError
 from framework.ops.language.program import native_kernel
+from framework.ops.pointwise import activations
+from framework.ops.write import inplace as inplace_room
 from framework.seam import intercept
+
+F = fw.nn.functional
 
 LARGE = 1 << 17  # numbers that several threads and whole blocks take part in
 
@@ -107,6 +111,86 @@ def test_recorded_in_place_forms_have_the_functional_gradient(name):
         assert (a is None) == (b is None)
         if a is not None:
             np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
+
+
+def in_place_programs() -> dict:
+    def of_itself(x, y):
+        return x.clone().mul_(2.0).exp_().mul_(y).add_(1)
+
+    def twice(x, y):
+        z = x * 1
+        return z.mul_(z).sub_(z, alpha=0.5).addcmul_(y, z, value=2.0)
+
+    def results_kept(x, y):
+        z = (x * y).sigmoid_()
+        w = z * z
+        return w.sqrt_().tanh_() + F.celu_(y * 1, 2.0) + F.leaky_relu_(x * 1, 0.1) + F.hardtanh_(x * 2)
+
+    def with_views(x, y):
+        z = x * 1
+        alive, gone = z[0], z.t()
+        del gone
+        z.mul_(y)
+        alive.exp_()
+        w = y * 1
+        w[1:].sum()  # a view that is gone
+        return z.relu_() + w.mul_(2).cumsum_(0)
+
+    def hooked(x, y):
+        z = x * 1
+        z.register_hook(lambda g: g * 3)
+        z.retain_grad()
+        z.mul_(y)
+        with fw.no_grad():
+            z.mul_(2)
+        return z.add_(x)
+
+    def constants(x, y):
+        dtype = x.dtype
+        z = fw.ones(2, 3, dtype=dtype)
+        z.mul_(x)
+        w = fw.zeros(2, 3, dtype=dtype).copy_(y)
+        v = (x * y).masked_fill_(x > 0.5, 2.0).cumprod_(1) + (x * 1).addmm_(x, fw.ones(3, 3, dtype=dtype))
+        return z.floor_() * w.round_() + v
+
+    return {f.__name__: f for f in (of_itself, twice, results_kept, with_views, hooked, constants)}
+
+
+@pytest.mark.parametrize("name", in_place_programs())
+@pytest.mark.parametrize("dtype", [fw.float32, fw.float64, fw.bfloat16])
+def test_recorded_in_place_forms_by_python_and_by_cpp(name, dtype, monkeypatch):
+    def run() -> list:
+        x, y = [tensor((2, 3), dtype, seed).requires_grad_() for seed in (0, 1)]
+        out = in_place_programs()[name](x, y)
+        nodes, seen = [], [out.grad_fn]
+        while seen:
+            node = seen.pop()
+            nodes.append(node.name())
+            seen += [n for n, _ in node.next_functions if n is not None]
+        out.sum().backward()
+        grads = [x.grad, y.grad]
+        return [nodes, out._version, *[None if g is None else g.tolist() for g in grads], out.tolist()]
+    native = run()
+    for part in ("form_into", "_put_into"):
+        monkeypatch.setattr(inplace_room, part, lambda *args: NotImplemented)
+    plain = getattr(activations._apply, "__self__", None)  # the function of Python behind that of C++
+    monkeypatch.setattr(activations, "_apply", plain or activations._apply)
+    assert run() == native
+
+
+def test_a_recorded_leaf_and_kept_results_are_guarded():
+    x = fw.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        x.mul_(x)
+    z = (x * 1).exp_()
+    z.mul_(2)  # the result that exp's derivative wants is beside it
+    z.sum().backward()
+    assert x.grad.tolist() == pytest.approx([2 * np.e] * 2)
+    w = (x * 1)
+    kept = w * w
+    w.exp_()
+    with pytest.raises(RuntimeError, match="changed in place by exp_"):
+        kept.sum().backward()
 
 
 def test_whole_numbers():

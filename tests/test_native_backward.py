@@ -74,7 +74,14 @@ def views(x: fw.Tensor, y: fw.Tensor) -> fw.Tensor:
     return (z * z).sum() + (w * w).sum() + fw.cat([x, y]).cumsum(0).sum() + x.sum()
 
 
-FUNCTIONS = [elementwise, several_outputs, layers, masked, views]
+def broadcast(x: fw.Tensor, y: fw.Tensor) -> fw.Tensor:
+    column, one, number = y[:, :1].contiguous(), x[:1, :1] * 1, (x * y).sum()
+    z = x * y[0] + column / (x * x + 1) - one * y + x / number
+    front, empty = y.expand(2, 3, 3) * x[None], (x[:0] * y[:1] + y[0]).sum()
+    return (z * column.t()).sum() + (front ** 2 * one[0]).sum() + (x[None, :, :1] - y).abs().sum() + empty
+
+
+FUNCTIONS = [elementwise, several_outputs, layers, masked, views, broadcast]
 
 
 @native

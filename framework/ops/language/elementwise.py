@@ -401,8 +401,12 @@ def _checked(kernel: Callable, check: Callable, name: str, *arrays: Any, **setti
 def _summed(grads: Any, shapes: tuple) -> list:
     """The gradients, each summed to the shape of its operand."""
     return [x if x is None or x.shape == shape else
-            x.reshape(shape) if x.size == math.prod(shape) else sum_to(x, size=shape)
+            x.reshape(shape) if x.size == math.prod(shape) else _summed_to(x, shape)
             for x, shape in zip(grads, shapes)]
+
+
+def _summed_to(x: Any, shape: tuple[int, ...]) -> Any:
+    return sum_to(x, size=shape)
 
 
 def _mended(x: Any, g: Any) -> Any:
@@ -429,6 +433,7 @@ def _mended(x: Any, g: Any) -> Any:
 
 if hasattr(_native.module, "set_up_backward"):  # backward's walk in C++
     _native.module.set_up_backward(engine, Op, Elementwise, Rule, ExpressionRule, _mended)
+    _native.module.set_up_summed(_summed_to)
 
 
 def _in_dtype(x: Any, dtype: dtypes.DType) -> Any:

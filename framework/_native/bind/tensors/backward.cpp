@@ -18,7 +18,7 @@ PyTypeObject *leaf_class = nullptr, *pick_class, *op_class, *rule_class, *expres
 PyObject *pull_of_op, *pull_of_elementwise, *masked_walks, *thread_state;
 PyObject *plus, *add_into, *own_array, *lies_alone, *call_hooks, *accumulate, *takes_over, *mended;  // Python's
 PyObject *word_pull, *word_pull_new, *word_on, *word_passes, *word_base, *word_array, *word_needs, *word_walk;
-PyObject *word_differentiable, *word_among_inputs, *word_among_outputs;
+PyObject *word_differentiable, *word_among_inputs, *word_among_outputs, *word_g;
 
 // The slots of the classes that stand in a graph; those of other classes are asked for by name.
 enum Part { EDGES, SEQ, HOOKS, OP, KEPT, VERSIONS, SETTINGS, SHAPES, PARTS };
@@ -26,7 +26,7 @@ PyObject* part_names[PARTS];
 Py_ssize_t of_node[PARTS], of_plain[PARTS], of_leaf[PARTS], of_pick[PARTS];
 Py_ssize_t at_leaf_grad, at_leaf_after, at_leaf_home, at_pick_index;
 Py_ssize_t at_op_joint, at_rules, at_op_wanted, at_masks, at_op_variadic, at_op_keeps_nothing, at_moves, at_rounded;
-Py_ssize_t at_function, at_rule_names, at_expression_names, at_on_arrays, at_on_tensors;
+Py_ssize_t at_function, at_rule_names, at_text, at_expression_names, at_on_arrays, at_on_tensors;
 
 nb::object part(PyObject* node, Part which) {
     PyTypeObject* type = Py_TYPE(node);
@@ -106,7 +106,7 @@ struct Walk {
     bool by_rules(PyObject* op, const nb::object& edges, Objects& grads);
     bool by_rules_in_float32(PyObject* op, const nb::object& edges, Objects& grads);
     bool apply(PyObject* op, Py_ssize_t i, PyObject* rule, const nb::object& kept, const nb::object& edges,
-               nb::object& grad);
+               PyObject* shape, nb::object& grad);
     bool argument(PyObject* op, Py_ssize_t i, PyObject* name, const nb::object& kept, nb::object& value);
     void hand_on(PyObject* op, const nb::object& edges, const Objects& grads, bool fresh);
     void step();
@@ -212,10 +212,14 @@ bool Walk::argument(PyObject* op, Py_ssize_t i, PyObject* name, const nb::object
     return true;
 }
 
-// The gradient by a record's rule number i.
+// The gradient by a record's rule number i, of an operand of this shape where one was broadcast.
 bool Walk::apply(PyObject* op, Py_ssize_t i, PyObject* rule, const nb::object& kept, const nb::object& edges,
-                 nb::object& grad) {
+                 PyObject* shape, nb::object& grad) {
     const bool expression = Py_TYPE(rule) == expression_class, plain = Py_TYPE(rule) == rule_class;
+    if (shape && expression && same_word(slot(rule, at_text), word_g)) {
+        grad = summed(g, shape);
+        return true;
+    }
     PyObject* names = expression ? slot(rule, at_expression_names) : plain ? slot(rule, at_rule_names) : nullptr;
     if (!names || !PyTuple_Check(names)) return false;
     Objects held;
@@ -237,6 +241,12 @@ bool Walk::apply(PyObject* op, Py_ssize_t i, PyObject* rule, const nb::object& k
     }
     PyObject* known = plain ? slot(rule, at_function) : slot(rule, live ? at_on_tensors : at_on_arrays);
     nb::object f = known && known != Py_None ? nb::borrow(known) : called(asked(rule, word_on).ptr(), g);
+    if (shape && is_broadcast(reinterpret_cast<PyArrayObject*>(g.ptr()), shape)) {
+        grad = folded(f, shape, given.data(), given.size());
+        if (grad.is(not_implemented())) grad = taken(PyObject_Vectorcall(f.ptr(), given.data(), given.size(), nullptr));
+        grad = summed(std::move(grad), shape);
+        return true;
+    }
     grad = taken(PyObject_Vectorcall(f.ptr(), given.data(), given.size(), nullptr));
     return true;
 }
@@ -269,17 +279,21 @@ bool Walk::by_rules(PyObject* op, const nb::object& edges, Objects& grads) {
     if (!joint.is_valid() || slot(op, at_op_variadic) != Py_False) return false;
     if (!joint.is_none()) {
         nb::object many;
-        if (!apply(op, 0, joint.ptr(), kept, edges, many)) return false;
+        if (!apply(op, 0, joint.ptr(), kept, edges, nullptr, many)) return false;
         append_all(many.ptr(), grads);
         return true;
     }
     const Py_ssize_t n = PyTuple_GET_SIZE(edges.ptr());
+    const nb::object shapes = part(node.ptr(), SHAPES);
+    const bool shaped = !shapes.is_none();
     if (!rules.is_valid() || !PyList_CheckExact(rules.ptr())) return false;
+    if (shaped && (!PyTuple_CheckExact(shapes.ptr()) || PyTuple_GET_SIZE(shapes.ptr()) != n)) return false;
     for (Py_ssize_t i = 0; i < n; ++i) {
         if (PyList_GET_SIZE(rules.ptr()) != n) return false;
         nb::object rule = nb::borrow(PyList_GET_ITEM(rules.ptr(), i)), grad = nb::none();
-        if (PyTuple_GET_ITEM(edges.ptr(), i) != Py_None && !rule.is_none() && !apply(op, i, rule.ptr(), kept, edges, grad))
-            return false;
+        PyObject* shape = shaped ? PyTuple_GET_ITEM(shapes.ptr(), i) : nullptr;
+        const bool leads = PyTuple_GET_ITEM(edges.ptr(), i) != Py_None && !rule.is_none();
+        if (leads && (shape == Py_None || !apply(op, i, rule.ptr(), kept, edges, shape, grad))) return false;
         grads.push_back(std::move(grad));
     }
     return true;
@@ -314,12 +328,13 @@ bool Walk::pulled(PyObject* op, const nb::object& edges, Objects& grads) {
     }
     if (!live && !PyArray_CheckExact(g.ptr())) return false;
     auto* array = live ? array_of(g.ptr()) : reinterpret_cast<PyArrayObject*>(g.ptr());
-    if (shaped || !array) return false;
+    if (!array || (shaped && (live || slot(op, at_op_joint) != Py_None))) return false;
     const bool rounded = !live && is_narrow(PyArray_DESCR(array));
     if (!rounded && PyArray_DESCR(array)->kind != 'f') return false;
     const bool masks = slot(op, at_masks) == Py_True;
     if (masks && !here.is_none() && PySet_Add(masked_walks, here.ptr()) < 0) throw nb::python_error();
     const bool mending = elementwise && !here.is_none() && (masks || contains(nb::borrow(masked_walks), here.ptr()));
+    if (shaped && (mending || rounded)) return false;
     const bool wide = rounded && slot(op, at_moves) != Py_True && slot(op, at_rounded) == Py_None;
     if (!(wide ? by_rules_in_float32(op, edges, grads) : by_rules(op, edges, grads))) return false;
     for (nb::object& grad : grads)
@@ -493,7 +508,8 @@ void set_up_backward(nb::object engine, nb::object op, nb::object elementwise, n
     rule_class = reinterpret_cast<PyTypeObject*>(rule.ptr());
     expression_class = reinterpret_cast<PyTypeObject*>(expression.ptr());
     at_function = place_of(rule_class, "function"), at_rule_names = place_of(rule_class, "names");
-    at_expression_names = place_of(expression_class, "names");
+    at_expression_names = place_of(expression_class, "names"), at_text = place_of(expression_class, "text");
+    word_g = word("g");
     at_on_arrays = place_of(expression_class, "_numpy"), at_on_tensors = place_of(expression_class, "_ops");
     word_pull = word("pull"), word_pull_new = word("pull_new"), word_on = word("on"), word_passes = word("_passes");
     word_base = word("base"), word_array = word("array"), word_needs = word("needs"), word_walk = word("walk");

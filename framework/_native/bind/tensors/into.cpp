@@ -7,11 +7,11 @@
 
 namespace fw::tensors {
 
-PyObject* word_site;
+PyObject *word_site, *word_base;
 
 namespace {
 
-PyObject *word_base, *word_result;
+PyObject* word_result;
 
 }  // namespace
 

@@ -1,17 +1,34 @@
-// Results written into the memory of a tensor and recorded: `recorded_into` and `write` of `ops/write/inplace.py`, for tensors that are
-// no views, have none, and carry no hooks.
+// Results written into the memory of a tensor and recorded: `recorded_into` and `write` of `ops/write/inplace.py`, for
+// tensors that are no views, have none, and carry no hooks.
 #include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
 namespace {
 
-PyObject *word_outputs, *word_record, *preserved = nullptr;  // preserved: the record of a copy that lies likewise
+PyObject *word_outputs, *word_record, *word_views, *preserved = nullptr;  // preserved: a copy's that lies likewise
+
+// Whether `x` is no view, and has none that somebody holds; those that are gone are forgotten, as after any write.
+bool stands_alone(PyObject* x) {
+    PyObject* more = slot(x, at_more);
+    if (!more || more == Py_None) return more;
+    if (!asked(more, word_base).is_none()) return false;
+    const nb::object views = asked(more, word_views);
+    if (views.is_none()) return true;
+    if (!PyList_CheckExact(views.ptr())) return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(views.ptr()); ++i) {
+        PyObject* view = PyList_GET_ITEM(views.ptr(), i);
+        if (!PyWeakref_CheckRef(view) || PyWeakref_GET_OBJECT(view) != Py_None) return false;
+    }
+    if (PyList_SetSlice(views.ptr(), 0, PyList_GET_SIZE(views.ptr()), nullptr) < 0) throw nb::python_error();
+    return true;
+}
 
 // Whether `x` may take another place in the graph, with nobody to be told.
 bool may_move(PyObject* x) {
     PyArrayObject* a = array_of(x);
-    if (!a || !PyArray_ISWRITEABLE(a) || slot(x, at_more) != Py_None || !is_left_alone(slot(x, at_node))) return false;
-    return asked(modes, word_enabled).ptr() == Py_True && !asked(quiet, word_run).is_none() && asked(quiet, word_site).is_none();
+    if (!a || !PyArray_ISWRITEABLE(a) || !is_left_alone(slot(x, at_node))) return false;
+    if (asked(modes, word_enabled).ptr() != Py_True || asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return false;
+    return stands_alone(x);
 }
 
 void move_to(PyObject* x, nb::object node) { Py_SETREF(slot(x, at_node), node.release().ptr()); }
@@ -120,7 +137,7 @@ nb::object write_form(PyObject* const* args) {
 }
 
 FW_BIND(m) {
-    word_outputs = word("outputs"), word_record = word("record");
+    word_outputs = word("outputs"), word_record = word("record"), word_views = word("views");
     if (PyModule_AddFunctions(m.ptr(), result_methods) < 0) throw nb::python_error();
     m.def("set_up_recorded", [](nb::object copy) { preserved = copy.release().ptr(); });
 }

@@ -9,7 +9,7 @@ namespace fw::tensors {
 
 extern PyTypeObject *tensor_type, *parameter_type;  // none until `set_up_tensors`
 extern PyTypeObject *node_type, *plain_type;        // `Node` and `PlainNode`
-extern PyObject *quiet, *modes, *word_run, *word_settle, *word_enabled, *word_site;
+extern PyObject *quiet, *modes, *word_run, *word_settle, *word_enabled, *word_site, *word_base;
 extern Py_ssize_t at_array, at_node, at_counter, at_more;
 
 inline PyObject*& slot(PyObject* o, Py_ssize_t at) {
@@ -112,6 +112,12 @@ void take_over(PyArrayObject* a, PyArrayObject* b);  // into `a` the elements of
 bool wants(PyObject* op, bool out, Py_ssize_t place, PyObject* inputs);
 // Whether nothing hangs on a place in the graph that a tensor would take along to another one: a node without hooks, or none.
 bool is_left_alone(PyObject* node);
+// Whether an operand of this shape was broadcast to that of its gradient; None is the shape of a number.
+bool is_broadcast(PyArrayObject* g, PyObject* shape);
+// The sum, to a shape, of what `f` makes of these arguments, the first of which is the gradient, in one pass; not_implemented()
+// where it has none.
+nb::object folded(const nb::object& f, PyObject* shape, PyObject* const* arguments, size_t n);
+nb::object summed(nb::object grad, PyObject* shape);  // a gradient in the shape of its operand
 bool is_followed(PyObject* x);  // whether a tensor is in a graph that what happens to it belongs to: not in a block of no_grad
 // Count a change of the memory of `x`, by `name`.
 void bump(PyObject* x, PyObject* name);

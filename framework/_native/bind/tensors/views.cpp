@@ -14,7 +14,7 @@ namespace fw::tensors {
 namespace {
 
 PyObject *more_class, *find_living, *whole;
-PyObject *word_base, *word_links, *word_views, *word_followed, *word_keeps_nothing, *word_x_shape, *word_shape, *word_dims,
+PyObject *word_links, *word_views, *word_followed, *word_keeps_nothing, *word_x_shape, *word_shape, *word_dims,
     *word_size, *word_key, *word_offset, *word_dim, *word_step, *word_stride, *word_layout;
 constexpr Py_ssize_t PRUNE_FROM = 32;  // views that a base remembers before it looks which are alive
 
@@ -665,7 +665,7 @@ PyMethodDef methods[] = {FW_VIEW("view_shaped", take_shape, 3), FW_VIEW("view_un
 // What views are made of besides; until then every function declines, since there is no class of tensors.
 void set_up(nb::object more, nb::object node, nb::object living) {
     const std::pair<PyObject**, const char*> words[] = {
-        {&word_base, "base"}, {&word_links, "links"}, {&word_views, "views"}, {&word_followed, "followed"},
+        {&word_links, "links"}, {&word_views, "views"}, {&word_followed, "followed"},
         {&word_keeps_nothing, "keeps_nothing"}, {&word_x_shape, "x_shape"}, {&word_shape, "shape"}, {&word_dims, "dims"},
         {&word_size, "size"}, {&word_key, "key"}, {&word_offset, "offset"}, {&word_dim, "dim"}, {&word_step, "step"},
         {&word_stride, "stride"}, {&word_layout, "layout"}};
