@@ -73,6 +73,17 @@ struct ArrayLayout : LayoutOf<NumPyArrays> {
         number(axes, count);
     }
 
+    // The memory from the first byte of an array to behind its last one.
+    static std::pair<const char*, const char*> extent(PyArrayObject* a) {
+        const char *first = PyArray_BYTES(a), *last = first;
+        for (int d = 0; d < PyArray_NDIM(a); ++d) {
+            if (PyArray_DIM(a, d) == 0) return {first, first};
+            const int64_t reach = (PyArray_DIM(a, d) - 1) * PyArray_STRIDE(a, d);
+            (reach < 0 ? first : last) += reach;
+        }
+        return {first, last + PyArray_ITEMSIZE(a)};
+    }
+
   private:
     // Elements are numbered with the last one of these axes fastest; the others have one element.
     void number(const int* axes, int count) {
@@ -83,16 +94,6 @@ struct ArrayLayout : LayoutOf<NumPyArrays> {
             order[axes[i]] = size;
             size *= shape[axes[i]];
         }
-    }
-
-    static std::pair<const char*, const char*> extent(PyArrayObject* a) {
-        const char *first = PyArray_BYTES(a), *last = first;
-        for (int d = 0; d < PyArray_NDIM(a); ++d) {
-            if (PyArray_DIM(a, d) == 0) return {first, first};
-            const int64_t reach = (PyArray_DIM(a, d) - 1) * PyArray_STRIDE(a, d);
-            (reach < 0 ? first : last) += reach;
-        }
-        return {first, last + PyArray_ITEMSIZE(a)};
     }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bind/array.h"
+#include "bind/tensors/placed.h"
 #include "base/pool.h"
 #include "base/pool_internal.h"
 
@@ -36,7 +37,7 @@ bool goes_on(void* release) {
 
 void Release::let_go(Writes into) {
     state = PyEval_SaveThread();
-    if (into == Writes::results) listener() = {goes_on, this, std::chrono::steady_clock::now()};
+    if (into == Writes::results && !tensors::is_awaited()) listener() = {goes_on, this, std::chrono::steady_clock::now()};
 }
 
 void Release::take_back() {

@@ -28,7 +28,7 @@ from ..record.args import is_foreign
 from ..record.batched import by_element, innermost
 from ..record.meta import describe_call
 from ..record.op import Meta, Op, Rule
-from ..record.public import PUBLIC, check_out, given_out, public
+from ..record.public import PUBLIC, compute_into, public
 from ..record.road import NEVER, road
 from ..record.rounded import is_rounded, narrowing
 from ..record.torch_function import asked_late
@@ -83,7 +83,8 @@ class Elementwise(Op):
         self.kinds = {"float": "f", "integer": "iub", "number": "fiu"}.get(result, "fiub") + "c" * complex
         like_inputs = "fiub" if result == "real" else self.kinds
         self.writes = writes if writes is not None else \
-            "" if result in ("bool", "integer") else like_inputs + "V"
+            "b" * (ufunc is not None) if result == "bool" else \
+            (like_inputs if ufunc else like_inputs.replace("c", "")) + "V"  # of complex numbers NumPy writes
         self.ufunc = ufunc
         self.of_anything = of_anything
         self.whole = whole
@@ -449,8 +450,7 @@ def unary(op: Elementwise) -> Callable:
 
     def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         if out is not None:
-            given = given_out(out, (op, (input,), {}), op.name)
-            return out if given else check_out(out, op.run(input), op.name)
+            return compute_into(op, (input,), {}, out, op.name)
         if autocast.used and op.float32_on_a_gpu:
             input = autocast.in_float32_on_a_gpu(input)
         try:
@@ -475,8 +475,7 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is not None:
-            given = given_out(out, (op, (input, other), {}), op.name)
-            return out if given else check_out(out, op.run(input, other), op.name)
+            return compute_into(op, (input, other), {}, out, op.name)
         try:
             if isinstance(input, Tensor):
                 a = input._array

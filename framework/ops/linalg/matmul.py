@@ -20,7 +20,7 @@ from ..record.args import is_foreign, tensor_arg
 from ..record.batched import aligned, call, on_tensors
 from ..record.op import Meta, Op
 from ..record.placing import PlacingOp
-from ..record.public import check_out, public
+from ..record.public import public, run_into
 from ..record.rounded import native_or_wide
 from ..shape.broadcast import broadcast_shape, sum_to, take_size
 from ..shape.view import permute_op, reshape_op
@@ -189,8 +189,9 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
             input, other = same_dtype("matmul", input=input, other=other)
     except LayoutError:  # a sparse matrix, which has no array
         pass
-    result = matmul_op.run(input, other)
-    return result if out is None else check_out(out, result, "matmul")
+    if out is None:
+        return matmul_op.run(input, other)
+    return run_into(matmul_op.run, (input, other), {}, out, "matmul", False)
 
 
 @public("", method="__matmul__", name="__matmul__", op=matmul_op, autocast="lower", asks=False)
@@ -272,9 +273,9 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> fw.bmm(fw.ones(2, 1, 3), fw.ones(2, 3, 1)).flatten()
     tensor([3., 3.])
     """
-    if out is None and not autocast.used and are_alike(input, 3, mat2, 3) \
-            and input._array.shape[0] == mat2._array.shape[0]:
-        return matmul_op.run(input, mat2)
+    if not autocast.used and are_alike(input, 3, mat2, 3) and input._array.shape[0] == mat2._array.shape[0]:
+        return matmul_op.run(input, mat2) if out is None else \
+            run_into(matmul_op.run, (input, mat2), {}, out, "bmm", False)
     of_ndim("bmm", input=(input, 3), mat2=(mat2, 3))
     if input.shape[0] != mat2.shape[0]:
         raise ShapeError(f"bmm: shapes {list(input.shape)} and {list(mat2.shape)} hold {input.shape[0]} and "

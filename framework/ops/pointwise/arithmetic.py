@@ -15,7 +15,7 @@ from ..language.elementwise import Elementwise, elementwise, reflected
 from ..record import autocast
 from ..record.args import is_foreign, tensor_arg
 from ..record.into import Call, run_call
-from ..record.public import check_out, computed, public
+from ..record.public import check_out, compute_into, public
 from .elementary import sqrt
 from .rounding import NOTHING
 
@@ -185,7 +185,9 @@ def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
     tensor([21., 42.])
     """
     call = None if alpha == 1 else _add_call(input, other, alpha=alpha)
-    return _plus(input, _times(other, alpha), out=out) if call is None else computed(call, out, "add")
+    if call is None:
+        return _plus(input, _times(other, alpha), out=out)
+    return run_call(call) if out is None else compute_into(*call, out, "add")
 
 
 @public(method="sub subtract", inplace=True, alias="subtract", op=_minus.op, call=_sub_call)
@@ -196,7 +198,9 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
     tensor([0., 1.])
     """
     call = None if alpha == 1 else _sub_call(input, other, alpha=alpha)
-    return _minus(input, _times(other, alpha), out=out) if call is None else computed(call, out, "sub")
+    if call is None:
+        return _minus(input, _times(other, alpha), out=out)
+    return run_call(call) if out is None else compute_into(*call, out, "sub")
 
 
 @public()

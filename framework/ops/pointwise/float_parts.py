@@ -10,6 +10,7 @@ from ..record.args import floating, real_arg
 from ..record.batched import by_element
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..record.road import NEVER
 from ..shape.broadcast import broadcast_shape, sum_to
 from .choose import where_op
 from .elementary import exp2
@@ -42,7 +43,7 @@ def nextafter(input: Tensor, other: Tensor) -> Tensor:
 
 exp2_op = exp2.op
 frexp_op = Op("frexp", "x", kernel=lambda xp, x: tuple(xp.frexp(x)), outputs="mantissa exponent",
-              batch=by_element,
+              batch=by_element, loose_from=NEVER,
               differentiable=1, infer=lambda x: (x, Meta(x.shape, int32)),
               vjp={"x": lambda g, exponent: ldexp.op(g, -exponent)})
 ldexp = elementwise("ldexp", "x y", "x * exp2(y)", """``input * 2**other``, as ``frexp`` takes it apart.

@@ -18,7 +18,7 @@ from ..language.program import native_kernel
 from ..record.args import floating, real_arg, tensor_arg
 from ..record.batched import by_element, innermost, known, looped, rowwise
 from ..record.op import Meta, Op
-from ..record.public import check_out, public
+from ..record.public import check_out, public, run_into
 from ..record.rounded import widened
 from . import cuda, variates
 from .draw_kernels import dirichlet_slope, gamma_slope
@@ -56,6 +56,8 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator 
         kind = kind if len(given) == 1 else promote_types(kind, given[1].dtype)
         shape = _broadcast([v.shape for v in given])
     settings: dict[str, Any] = {"shape": shape, "kind": kind.numpy, "target": target, "generator": generator}
+    if given and out is not None:
+        return run_into(normal_op.run, (mean, std), settings, out, "normal", False)
     result = normal_op.run(mean, std, **settings) if given else made(
         NORMAL, _normals(np, mean, std, **settings))
     return result.requires_grad_(requires_grad) if out is None else check_out(out, result, "normal")
@@ -122,8 +124,9 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     """
     if p is None:
         floating(tensor_arg(input, "bernoulli"), "bernoulli")
-    result = bernoulli_op.run(input, p, generator=generator)
-    return result if out is None else check_out(out, result, "bernoulli")
+    if out is None:
+        return bernoulli_op.run(input, p, generator=generator)
+    return run_into(bernoulli_op.run, (input, p), {"generator": generator}, out, "bernoulli", False)
 
 
 def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
@@ -199,8 +202,10 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
                          f"{list(input.shape)}")
     if num_samples <= 0:
         raise ValueError(f"multinomial: num_samples must be positive, got {num_samples}")
-    result = multinomial_op.run(input, num_samples=num_samples, replacement=replacement, generator=generator)
-    return result if out is None else check_out(out, result, "multinomial", exact=True)
+    settings = {"num_samples": num_samples, "replacement": replacement, "generator": generator}
+    if out is None:
+        return multinomial_op.run(input, **settings)
+    return run_into(multinomial_op.run, (input,), settings, out, "multinomial", True)
 
 
 def _picks(xp: Any, x: Any, *, num_samples: int, replacement: bool, generator: Generator | None) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
+from ... import _native
 from ...autograd.mode import state
 from ...dtypes import can_cast
 from ...errors import DeviceError, DTypeError, ShapeError, kind_of
@@ -14,7 +15,7 @@ from ...tensor import Tensor
 from . import autocast
 from .autocast import Policy, choosing, without_choosing
 from .deferred import Deferred
-from .into import Call, computed_into, native_into, run_call
+from .into import computed_into, native_into
 from .op import Op
 from .torch_function import asked_late
 
@@ -124,22 +125,15 @@ def with_out(function: Callable[..., T], name: str | None = None,
                     if (asked := asked_late(call, args, settings)) is not NotImplemented:
                         return asked
                     raise
-        elif plan is not None and names.keys().isdisjoint(settings) and given_out(
-                out, plan(*args, **settings), name):
-            return out
+        elif plan is not None and names.keys().isdisjoint(settings) \
+                and (planned := plan(*args, **settings)) is not None:
+            return compute_into(*planned, out, name)
         if out is None:
             return function(*args, **settings)
-        result: Any
         if autocast.used:
-            result = autocast.as_given(function, *args, **settings)
-        else:
-            result = (unchosen if names.keys().isdisjoint(settings) else function)(*args, **settings)
-        if isinstance(result, Tensor):
-            return check_out(out, result, name, exact)
-        if not isinstance(out, (tuple, list)) or len(out) != len(result):
-            raise TypeError(f"{name}: out must be {len(result)} Tensors, got {type(out).__name__}")
-        results = [check_out(o, r, name, exact) for o, r in zip(out, result)]
-        return type(result)._make(results) if hasattr(result, "_fields") else tuple(results)
+            return check_result(out, autocast.as_given(function, *args, **settings), name, exact)
+        plain = unchosen if not settings or names.keys().isdisjoint(settings) else function
+        return run_into(plain, args, settings, out, name, exact)
 
     call.__wrapped__ = _Outlined(function)  # type: ignore[attr-defined, assignment]
     call.without_out = function  # type: ignore[attr-defined]
@@ -248,17 +242,28 @@ def with_old_reduction(function: Callable[..., T]) -> Callable[..., T]:
     return call
 
 
-def given_out(out: Any, call: Call | None, op: str) -> bool:
-    """Whether ``call`` was computed into ``out=`` of a function; if not, `check_out` is to do it."""
-    return call is not None and isinstance(out, Tensor) and out._node is None and computed_into(out, call, op)
-
-
-def computed(call: Call, out: Any, op: str) -> Tensor:
-    """The result of ``call``, in ``out=`` if that is given."""
-    if out is not None and given_out(out, call, op):
+def compute_into(record: Op, inputs: tuple, settings: dict[str, Any], out: Any, op: str) -> Tensor:
+    """The result of a record's call, in ``out=`` of a function."""
+    if record.writes and isinstance(out, Tensor) and out._node is None \
+            and computed_into(out, (record, inputs, settings), op):
         return out
-    result = run_call(call)
-    return result if out is None else check_out(out, result, op)
+    return run_into(record.run, inputs, settings, out, op, False)
+
+
+def check_result(out: Any, result: Any, op: str, exact: bool = False) -> Any:
+    """Write the result of a function, or several, into ``out=``."""
+    if isinstance(result, Tensor):
+        return check_out(out, result, op, exact)
+    if not isinstance(out, (tuple, list)) or len(out) != len(result):
+        raise TypeError(f"{op}: out must be {len(result)} Tensors, got {type(out).__name__}")
+    results = [check_out(o, r, op, exact) for o, r in zip(out, result)]
+    return type(result)._make(results) if hasattr(result, "_fields") else tuple(results)
+
+
+def run_into(function: Callable, args: tuple, settings: dict[str, Any], out: Any, op: str,
+             exact: bool) -> Any:
+    """What ``function(*args, **settings)`` gives, in ``out=``; and kernels write there if they may."""
+    return check_result(out, function(*args, **settings), op, exact)
 
 
 def check_out(out: Any, result: Tensor, op: str, exact: bool = False) -> Tensor:
@@ -282,3 +287,8 @@ def check_out(out: Any, result: Tensor, op: str, exact: bool = False) -> Tensor:
                          f"one of the result's shape")
     out.copy_(result)  # type: ignore[attr-defined]
     return out
+
+
+if hasattr(_native.module, "set_up_placed"):
+    _native.module.set_up_placed(check_result, compute_into)
+    run_into, compute_into = _native.module.run_into, _native.module.compute_into

@@ -22,7 +22,7 @@ from ..record.args import floating, many_dims, one_dim, tensor_arg
 from ..record.batched import along, leading
 from ..record.constants import alike, raw
 from ..record.op import Meta, Op
-from ..record.public import check_out, public
+from ..record.public import public, run_into
 from ..shape.alone import in_any_order
 from ..shape.broadcast import expand
 from ..shape.view import reshape_op, take_order, take_shape
@@ -318,8 +318,10 @@ def all(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | 
     >>> fw.all(fw.tensor([[True, False], [True, True]]), dim=1)
     tensor([False,  True])
     """
-    result = all_op.run(input, dims=many_dims(dim, tensor_arg(input, "all").ndim, "all"), keepdim=keepdim)
-    return result if out is None else check_out(out, result, "all")
+    dims = many_dims(dim, tensor_arg(input, "all").ndim, "all")
+    if out is None:
+        return all_op.run(input, dims=dims, keepdim=keepdim)
+    return run_into(all_op.run, (input,), {"dims": dims, "keepdim": keepdim}, out, "all", False)
 
 
 @public(method=True, op=any_op)
@@ -329,8 +331,10 @@ def any(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | 
     >>> fw.any(fw.tensor([[True, False], [False, False]]), dim=1)
     tensor([ True, False])
     """
-    result = any_op.run(input, dims=many_dims(dim, tensor_arg(input, "any").ndim, "any"), keepdim=keepdim)
-    return result if out is None else check_out(out, result, "any")
+    dims = many_dims(dim, tensor_arg(input, "any").ndim, "any")
+    if out is None:
+        return any_op.run(input, dims=dims, keepdim=keepdim)
+    return run_into(any_op.run, (input,), {"dims": dims, "keepdim": keepdim}, out, "any", False)
 
 
 @public(method=True, op=count_op)

@@ -15,7 +15,7 @@ from ..convert.cast import cast
 from ..record.args import one_dim
 from ..record.batched import along, call, everywhere, on_tensors
 from ..record.op import Meta, Op
-from ..record.public import check_out, public
+from ..record.public import public, run_into
 from ..record.road import NEVER, row_major
 from . import cuda
 from .alone import led
@@ -172,17 +172,14 @@ def _joined_into(out: Tensor | None, op: Op, xs: Any, dim: int) -> Tensor:
     """What the record gives of the tensors, in ``out=`` if that is given."""
     if out is None:
         return op.run(*xs, dim=dim)
-    if isinstance(out, Tensor) and any(_shared(x._array, out._array) for x in xs):
-        raise ValueError("cat: out= shares memory with one of the tensors, which would change while it is "
-                         "read; give it memory of its own")
-    return check_out(out, op.run(*xs, dim=dim), "cat")
-
-
-def _shared(a: Any, b: Any) -> bool:
-    """Whether two arrays may share memory; those that own theirs do not."""
-    if a is not b and a.base is None is b.base:
-        return False
-    return array_module(a).may_share_memory(a, b)
+    if isinstance(out, Tensor):
+        a = out._array
+        for b in [x._array for x in xs]:
+            views = a.base is not None or b.base is not None  # others own their memory
+            if b is a or views and array_module(a).may_share_memory(a, b):
+                raise ValueError("cat: out= shares memory with one of the tensors, which would change while "
+                                 "it is read; give it memory of its own")
+    return run_into(op.run, tuple(xs), {"dim": dim}, out, "cat", False)
 
 
 @public(op=stack_op, deferred=True)
@@ -194,11 +191,13 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
             [2, 4]])
     """
     if (found := _alike(tensors)) & 1 and found > 0:
-        result = stack_op.run(*tensors, dim=one_dim(dim, (found >> 1) + 1, "stack"))
+        xs, at = tensors, one_dim(dim, (found >> 1) + 1, "stack")
     else:
         xs = _list_of(tensors, "stack")
-        result = stack_op.run(*xs, dim=one_dim(dim, xs[0].ndim + 1, "stack"))
-    return result if out is None else check_out(out, result, "stack")
+        at = one_dim(dim, xs[0].ndim + 1, "stack")
+    if out is None:
+        return stack_op.run(*xs, dim=at)
+    return run_into(stack_op.run, tuple(xs), {"dim": at}, out, "stack", False)
 
 
 @public(deferred=True)
@@ -224,7 +223,7 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """
     if (found := _alike(tensors)) > 2:
         return _joined_into(out, cat_op if found > 3 else stack_op, tensors, 0)
-    rows, alone = [], out is None
+    rows, alone = [], True
     for x in _list_of(tensors, "vstack"):
         ndim = x._array.ndim
         if ndim == 1:
@@ -232,7 +231,7 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
             x = led(x) if plain else take_shape(x, (1, -1))
         rows.append(x if ndim else take_shape(x, (1, 1)))
         alone = alone and 0 < ndim < 3
-    return cat_op.run(*rows, dim=0) if alone else cat(rows, 0, out=out)
+    return _joined_into(out, cat_op, rows, 0) if alone else cat(rows, 0, out=out)
 
 
 @public(deferred=True)

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "bind/tensors/tensors.h"
+#include "bind/tensors/placed.h"
 
 namespace fw::tensors {
 namespace {
@@ -156,7 +156,11 @@ nb::object run(Call& c) {
     for (Py_ssize_t i = 0; i < c.count; ++i) c.arrays[c.n + 1 + i] = c.inputs[c.n + i];
     nb::object kernel = kernel_of(c.op, c.narrow);
     c.arrays[0] = kernel.ptr();
-    nb::object out = nb::steal(PyObject_Vectorcall(runner.ptr(), c.arrays, size_t(c.n + 1), c.names));
+    nb::object out;
+    {
+        const Placing placing(c.arrays + 1, c.n);
+        out = nb::steal(PyObject_Vectorcall(runner.ptr(), c.arrays, size_t(c.n + 1), c.names));
+    }
     if (!out.is_valid()) out = recovered(c.op, c.given_inputs(), c.given_arrays(), c.settings());
     if (!PyArray_CheckExact(out.ptr())) {
         if (PyTuple_GET_SIZE(slot(c.op, at_outputs)) > 1) {
@@ -351,6 +355,7 @@ PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
         }
         if (kernel.is_valid()) {
             PyObject* given[] = {kernel.ptr(), arrays[0], operands > 1 ? arrays[1] : nullptr};
+            const Placing placing(arrays, operands);
             out = nb::steal(PyObject_Vectorcall(runner.ptr(), given, size_t(operands + 1), nullptr));
         }
         if (!out.is_valid())

@@ -1,0 +1,199 @@
+// Results of functions in the memory that `out=` names: a record's kernel makes its result there where it may.
+#include <algorithm>
+
+#include "bind/array_layout.h"
+#include "bind/tensors/placed.h"
+
+namespace fw::tensors {
+
+thread_local Targets* targets = nullptr;
+
+namespace {
+
+thread_local Placing* placing = nullptr;  // of the kernel that runs
+
+PyObject *check_result = nullptr, *plain_compute;  // of `public.py`, for what is unusual
+PyObject* word_kinds_written;
+
+bool share(PyArrayObject* a, PyArrayObject* b) {
+    const auto x = ArrayLayout::extent(a), y = ArrayLayout::extent(b);
+    return x.first < y.second && y.first < x.second;
+}
+
+}  // namespace
+
+// Whether results may be made in these arrays: each in rows and apart from the others, and the function is given nothing but tensors
+// that lie elsewhere and are in no graph, and plain settings.
+bool Targets::take_out(PyObject* out) {
+    const Held a = memory_of(out);
+    if (count == MOST || !a || !PyArray_ISCARRAY(a.a)) return false;
+    for (int i = 0; i < count; ++i)
+        if (share(a, arrays[i])) return false;
+    arrays[count++] = a;
+    return true;
+}
+
+bool Targets::take_input(PyObject* x, int depth) {
+    if (PyArrayObject* a = array_of(x)) {
+        if (is_followed(x)) return false;
+        for (int i = 0; i < count; ++i)
+            if (share(a, arrays[i])) return false;
+        if (inputs < MOST_INPUTS) given[inputs++] = reinterpret_cast<PyObject*>(a);
+        return true;
+    }
+    if ((PyTuple_CheckExact(x) || PyList_CheckExact(x)) && depth < 2) {
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(x); ++i)
+            if (!take_input(PySequence_Fast_GET_ITEM(x, i), depth + 1)) return false;
+        return true;
+    }
+    return x == Py_None || PyBool_Check(x) || PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyUnicode_CheckExact(x) ||
+           PyComplex_CheckExact(x);
+}
+
+// Kernels are offered the arrays from here on, where they are given an input of the function's.
+Placing::Placing(PyObject* const* inputs, Py_ssize_t n) {
+    if (!targets || !targets->count) return;
+    PyObject** end = targets->given + targets->inputs;
+    if (std::none_of(inputs, inputs + n, [&](PyObject* x) { return std::find(targets->given, end, x) != end; })) return;
+    to = targets;
+    for (int i = 0; i < to->count; ++i)
+        offer.arrays[offer.count++] = to->taken[i] ? nullptr : nb::object(to->arrays[i].owner).release().ptr();
+    before = offered_now(&offer), outer = std::exchange(placing, this);
+}
+
+void Placing::close() {
+    offered_now(before), placing = outer;
+    for (int i = 0; i < to->count; ++i) {
+        if (to->taken[i]) continue;
+        to->taken[i] = offer.arrays[i] == nullptr;
+        Py_XDECREF(offer.arrays[i]);
+    }
+}
+
+bool is_awaited() {
+    bool taken = false;
+    for (int i = 0; placing && i < placing->offer.count; ++i) taken = taken || !placing->offer.arrays[i];
+    return taken;
+}
+
+namespace {
+
+// Gathers what is needed to know whether results may be made in the memory of `out`.
+bool gather(Targets& to, PyObject* inputs, PyObject* settings, PyObject* out, bool many) {
+    if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return false;
+    if (!asked(quiet, word_settle).is_none()) return false;  // what is put off is computed later
+    for (Py_ssize_t i = 0; i < (many ? PySequence_Fast_GET_SIZE(out) : 1); ++i)
+        if (!to.take_out(many ? PySequence_Fast_GET_ITEM(out, i) : out)) return false;
+    if (!to.take_input(inputs, 0)) return false;
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(settings, &at, &key, &value))
+        if (!to.take_input(value, 1)) return false;
+    return to.inputs > 0;
+}
+
+// A result that lies in memory that is about to be overwritten by another one gets its own.
+void set_apart(PyObject* result, PyObject* out, const Targets& to) {
+    PyArrayObject *b = array_of(result), *own = array_of(out);
+    for (int i = 0; b && b != own && i < to.count; ++i) {
+        if (!to.taken[i] || !share(b, to.arrays[i].a)) continue;
+        PyObject* copied = taken(PyArray_NewCopy(b, NPY_KEEPORDER)).release().ptr();
+        Py_SETREF(slot(result, at_array), copied);
+        return;
+    }
+}
+
+// Whether `out` has the elements of a result of its dtype and shape.
+bool has_arrived(PyObject* out, PyObject* result, PyObject* name) {
+    const Held a = memory_of(out), b = array_of(result);
+    if (!a || !b || is_followed(result)) return false;
+    if (a.a != b.a) {
+        if (PyArray_DESCR(a) != PyArray_DESCR(b) || !PyArray_SAMESHAPE(a, b) || !nobody_looks()) return false;
+        take_over(a, b);
+    }
+    bump(out, name);
+    return true;
+}
+
+// Several results; null where Python is to look at them.
+nb::object arrived(PyObject* out, PyObject* results, PyObject* name, const Targets& to) {
+    const Py_ssize_t n = PyTuple_Check(results) ? PyTuple_GET_SIZE(results) : -1;
+    if (n != PySequence_Fast_GET_SIZE(out)) return nb::object();
+    nb::object outs = taken(PySequence_Tuple(out));
+    PyObject* const* own = PySequence_Fast_ITEMS(outs.ptr());
+    for (Py_ssize_t i = 0; i < n; ++i) set_apart(PyTuple_GET_ITEM(results, i), own[i], to);
+    for (Py_ssize_t i = 0; i < n; ++i)
+        if (!has_arrived(own[i], PyTuple_GET_ITEM(results, i), name)) return nb::object();
+    PyTypeObject* type = Py_TYPE(results);  // of named results
+    return type == &PyTuple_Type ? outs : taken(PyTuple_Type.tp_new(type, taken(PyTuple_Pack(1, outs.ptr())).ptr(), nullptr));
+}
+
+// function(*inputs, **settings) in `out`: (function, inputs, settings, out, name, exact)
+nb::object run_into(PyObject* const* args) {
+    PyObject *function = args[0], *inputs = args[1], *settings = args[2], *out = args[3], *name = args[4];
+    if (!PyTuple_CheckExact(inputs) || !PyDict_CheckExact(settings)) throw nb::type_error("wanted a tuple and a dictionary");
+    const bool many = PyTuple_Check(out) || PyList_Check(out);
+    Targets to;
+    const bool open = gather(to, inputs, settings, out, many);
+    nb::object result;
+    {
+        Targets* before = std::exchange(targets, open ? &to : nullptr);
+        result = nb::steal(PyObject_Call(function, inputs, PyDict_GET_SIZE(settings) ? settings : nullptr));
+        targets = before;
+    }
+    if (!result.is_valid()) {
+        nb::python_error error;
+        for (int i = 0; i < to.count; ++i)
+            if (to.taken[i]) bump(many ? PySequence_Fast_GET_ITEM(out, i) : out, name);
+        throw error;
+    }
+    if (many) {
+        nb::object all = arrived(out, result.ptr(), name, to);
+        if (all.is_valid()) return all;
+    } else {
+        set_apart(result.ptr(), out, to);
+        if (has_arrived(out, result.ptr(), name)) return nb::borrow(out);
+    }
+    return taken(PyObject_CallFunctionObjArgs(check_result, out, result.ptr(), name, args[5], nullptr));
+}
+
+// record.run(*inputs, **settings) in `out`: (record, inputs, settings, out, name)
+nb::object compute_into(PyObject* const* args) {
+    PyObject *record = args[0], *inputs = args[1], *settings = args[2], *out = args[3], *name = args[4];
+    if (array_of(out) && !has_node(out)) {
+        const nb::object kinds = asked(record, word_kinds_written);
+        PyObject* way[] = {record, out, inputs, settings, kinds.ptr(), name};
+        nb::object written = write_call(way);
+        if (written.is_valid()) return written;
+        PyArrayObject *a = array_of(out), *b = PyTuple_CheckExact(inputs) && PyTuple_GET_SIZE(inputs) ? array_of(PyTuple_GET_ITEM(inputs, 0)) : nullptr;
+        if (b && PyArray_TYPE(a) == NPY_BOOL && PyArray_TYPE(b) != NPY_BOOL) {  // of a comparison
+            PyObject* call[] = {asked(record, word_run).release().ptr(), inputs, settings, out, name, Py_False};
+            const nb::object owner = nb::steal(call[0]);
+            return run_into(call);
+        }
+    }
+    return taken(PyObject_Vectorcall(plain_compute, args, 5, nullptr));
+}
+
+template <nb::object (*F)(PyObject* const*), int ARGS> PyObject* called_into(PyObject*, PyObject* const* args, Py_ssize_t n) {
+    if (n != ARGS) return PyErr_Format(PyExc_TypeError, "wanted %d arguments, got %zd", ARGS, n);
+    return guarded([&] { return F(args).release().ptr(); });
+}
+
+template <nb::object (*F)(PyObject* const*), int ARGS> PyMethodDef method_into(const char* name) {
+    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&called_into<F, ARGS>)), METH_FASTCALL, nullptr};
+}
+PyMethodDef placed_methods[] = {method_into<run_into, 6>("run_into"), method_into<compute_into, 5>("compute_into"),
+                                {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+FW_BIND(m) {
+    word_kinds_written = word("writes");
+    if (PyModule_AddFunctions(m.ptr(), placed_methods) < 0) throw nb::python_error();
+    m.def("set_up_placed", [](nb::object check, nb::object compute) {
+        check_result = check.release().ptr(), plain_compute = compute.release().ptr();
+    });
+}
+
+}  // namespace fw::tensors

@@ -1,0 +1,41 @@
+// Where the results of a function may be made: `out=`.
+#pragma once
+
+#include "bind/tensors/tensors.h"
+
+namespace fw::tensors {
+
+// The memory of `out=`, and the arrays of the function's tensors.
+struct Targets {
+    static constexpr int MOST = Offer::MOST, MOST_INPUTS = 16;
+    Held arrays[MOST] = {nullptr, nullptr, nullptr, nullptr};
+    bool taken[MOST] = {};  // a kernel has begun to write there
+    PyObject* given[MOST_INPUTS];  // the first ones
+    int count = 0, inputs = 0;
+
+    bool take_out(PyObject* out);
+    bool take_input(PyObject* x, int depth);
+};
+extern thread_local Targets* targets;  // of the function that runs
+
+// While this lives kernels make results there.
+class Placing {
+  public:
+    Placing(PyObject* const* inputs, Py_ssize_t n);
+    Placing(const Placing&) = delete;
+    ~Placing() {
+        if (to) close();
+    }
+
+  private:
+    void close();
+    Targets* to = nullptr;
+    Offer offer;
+    Offer* before = nullptr;
+    Placing* outer = nullptr;
+
+    friend bool is_awaited();
+};
+bool is_awaited();  // whether this thread's kernel writes into memory that was there before
+
+}  // namespace fw::tensors
