@@ -296,6 +296,34 @@ def test_whole_quotients():
     assert fw.div(fw.tensor([7, -7]), 2, rounding_mode="trunc").tolist() == [3, -3]
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod", "trunc_divide"])
+def test_quotients_of_whole_numbers_are_numpys(name, dtype):
+    """Beside the ends of what doubles hold, where a quotient is nearly whole, and of one number with all."""
+    rng, ends = np.random.default_rng(0), np.iinfo(dtype)
+    bits = 8 * np.dtype(dtype).itemsize - 1
+    powers = np.array([s * 2 ** k + d for k in range(bits) for s in (1, -1) for d in (-1, 0, 1)] + [ends.max, ends.min], object)
+    powers = powers[(powers >= ends.min) & (powers <= ends.max)].astype(dtype)
+    y = np.concatenate([powers, rng.integers(-50, 50, 500), rng.integers(ends.min, ends.max, 500)]).astype(dtype)
+    y[y == 0] = 3
+    with np.errstate(over="ignore"):
+        multiples = y[rng.permutation(y.size)] * rng.integers(-1000, 1000, y.size).astype(dtype)
+    plain = {"trunc_divide": lambda a, b: a // b + ((a % b != 0) & ((a < 0) != (b < 0)))}.get(name, getattr(np, name, None))
+    function = getattr(MODULE, name)
+    with np.errstate(over="ignore"):
+        for x in (y[::-1].copy(), multiples, multiples + 1, multiples - 1, y * rng.integers(-9, 9, y.size).astype(dtype)):
+            same(function(x, y), plain(x, y).astype(dtype))
+            for one in (7, -1, int(ends.min), 1 << 20):
+                same(function(x, one), plain(x, dtype(one)).astype(dtype))
+                same(function(one, y), plain(dtype(one), y).astype(dtype))
+        for a, b in zip(layouts(x[:1020].reshape(30, 34)), layouts(y[:1020].reshape(30, 34))):
+            same(function(a, b), plain(a, b).astype(dtype))
+            same(function(a, np.ascontiguousarray(b)), plain(a, b).astype(dtype))
+    assert function(x, ends.max + 1) is NotImplemented and function(x, x[:3]) is NotImplemented
+    assert function(x, 1.5) is NotImplemented and function(x, y.astype(np.float64)) is NotImplemented
+    assert function(x, True) is NotImplemented and function(x[:0], y[:0]) is NotImplemented
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 def test_factors_and_triangles_of_few_rows(n):
     rng = np.random.default_rng(n)

@@ -89,18 +89,12 @@ def _trunc_divide(xp: Any) -> Callable:
 _trunc_divide.native = "trunc_divide"  # type: ignore[attr-defined]  # of whole numbers
 
 
-def _conjugate(xp: Any) -> Callable:
-    return xp.conjugate  # type: ignore[no-any-return]
-
-
-_conjugate.native = "conjugate"  # type: ignore[attr-defined]  # of complex ones
-
-
-def _signbit(xp: Any) -> Callable:
-    return xp.signbit
-
-
-_signbit.native = "signbit"  # type: ignore[attr-defined]
+def _after_native(name: str, native: str | None = None) -> Callable:
+    """The array modules' function ``name``, which the extension's stands before: of whole numbers, or complex."""
+    def maker(xp: Any) -> Callable:
+        return getattr(xp, name)  # type: ignore[no-any-return]
+    maker.native = native or name  # type: ignore[attr-defined]
+    return maker
 
 
 def _equals(infinity: float) -> Callable:
@@ -213,7 +207,7 @@ WORDS: dict[str, Word] = {
     "sign": Word("sign", "sign", "Sign", **_SIGN),
     "copysign": Word("copysign", "copysign", "x y: where(y < 0, -abs(x), abs(x))", "copysign"),
     "expm1": Word("expm1", "expm1", "x: exp(x) - 1", "expm1"),
-    "fmod": Word("fmod", "fmod", "fmod", "fmod"),
+    "fmod": Word(_after_native("fmod"), "fmod", "fmod", "fmod"),
     "hypot": Word("hypot", "hypot", "x y: sqrt(x * x + y * y)", "hypot"),
     "isfinite": _asked("isfinite"),
     "isinf": _asked("isinf"),
@@ -223,7 +217,7 @@ WORDS: dict[str, Word] = {
     "log2": Word("log2", "log2", "x: log(x) * 1.4426950408889634", "log2"),
     "maximum": Word("maximum", "maximum", "Max", **_numbers("maximum<C>")),
     "minimum": Word("minimum", "minimum", "Min", **_numbers("minimum<C>")),
-    "remainder": Word("remainder", "remainder", "remainder", "remainder_of"),
+    "remainder": Word(_after_native("remainder"), "remainder", "remainder", "remainder_of"),
     "where": Word("where", "where", "where", truth="alike", **_numbers("({} ? {} : {})")),
     "gcd": Word("gcd"),
     "lcm": Word("lcm"),
@@ -232,7 +226,7 @@ WORDS: dict[str, Word] = {
     "right_shift": Word("right_shift", None, "right_shift"),
     "isneginf": Word(_equals(-math.inf), ("x", "x == -1e999")),
     "isposinf": Word(_equals(math.inf), ("x", "x == 1e999")),
-    "signbit": Word(_signbit, None, "x: (x < 0) | (1 / x < 0)"),
+    "signbit": Word(_after_native("signbit"), None, "x: (x < 0) | (1 / x < 0)"),
     "rsqrt": Word(None, "rsqrt", "x: 1 / sqrt(x)", "rsqrt"),  # the engine's own, for its programs
     "softplus_rest": Word(None, "softplus_rest"),
     "acos": Word("arccos", "acos", "Acos", "acos"),
@@ -262,7 +256,7 @@ WORDS: dict[str, Word] = {
     "gelu_slope": Word(erf_.gelu_slope, "gelu_slope", None, "gelu_slope_of"),
     "trunc_divide": Word(_trunc_divide, ("x y", "trunc(x / y)"), "trunc_divide"),
     # the engine meets real numbers only
-    "conj": Word(_conjugate, ("x", "x")),
+    "conj": Word(_after_native("conjugate"), ("x", "x")),
     "real": Word("real", ("x", "x")),
     "square": Word("square", ("x", "x * x")),
     "logical_and": Word(_logic("logical_and"), ("x y", "(x != 0) & (y != 0)"), "logical_and"),
@@ -276,7 +270,7 @@ WORDS: dict[str, Word] = {
     "logaddexp2": Word("logaddexp2", (
         "x y", "where(x == y, x + 1, maximum(x, y) + 1.4426950408889634 * log1p(exp2(-abs(x - y))))")),
     # as NumPy does it: exact multiples first, then the whole number that the quotient nearly is
-    "floor_divide": Word("floor_divide", (
+    "floor_divide": Word(_after_native("floor_divide"), (
         "x y", "where(y == 0, x / y, _whole((x - fmod(x, y)) / y - where((fmod(x, y) != 0) & "
                "((y < 0) ^ (fmod(x, y) < 0)), 1, 0), x / y))"), "floor_divide"),
     "_whole": Word(None, (

@@ -4,6 +4,7 @@
 #include "base/bf16.h"
 #include "bind/bf16_array.h"
 #include "bind/move/copy.h"
+#include "program/quotients.h"
 
 namespace fw {
 namespace {
@@ -21,19 +22,47 @@ template <class T, class F> nb::object of_both(const Array& x, const Array& y, b
     return result;
 }
 
-// By 0 there is none: 0, which nobody sees, since it is refused before. The least number by -1 is itself, as in NumPy.
-template <class T> T towards_zero(T x, T y) {
-    using U = std::make_unsigned_t<T>;
-    if (y == -1) return T(U(0) - U(x));
-    return y ? x / y : 0;
+// An operand of whole numbers: an array of the type and shape of the other one, one element, or a number of Python's.
+template <class T> struct Operand {
+    Array a;
+    T number = 0;
+    bool good = false, one = false;
+
+    Operand(nb::handle given, const Array& like) : a(nb::cast<Array>(given)) {
+        if (a.usable()) {
+            one = a.size() == 1 && a.ndim() <= like.ndim() && !a.same_shape(like);
+            good = a.is<T>() && (one || a.same_shape(like));
+        } else {
+            good = one = PyLong_CheckExact(given.ptr()) && nb::try_cast(given, number);
+        }
+    }
+    const T* data(const InRows& rows) const { return a.usable() ? rows.data<T>() : &number; }
+};
+
+template <class T> nb::object quotients_of(whole::Quotient what, nb::handle x_given, nb::handle y_given, const Array& like) {
+    const Operand<T> x(x_given, like), y(y_given, like);
+    if (!x.good || !y.good) return not_implemented();
+    NewArray out = moving::as_laid(like);
+    const auto alike = [&](const Operand<T>& o) {
+        return o.one || std::equal(PyArray_STRIDES(o.a.p), PyArray_STRIDES(o.a.p) + o.a.ndim(), PyArray_STRIDES(out.p));
+    };
+    const bool as_they_lie = alike(x) && alike(y);
+    if (!as_they_lie) out = fw::like(like);
+    nb::object result = give(out);
+    const InRows first(x.a, x.a.usable() && !as_they_lie), second(y.a, y.a.usable() && !as_they_lie);
+    const int64_t n = like.size();
+    Release release(n * 8);
+    whole::divide(what, x.data(first), x.one ? 0 : 1, y.data(second), y.one ? 0 : 1, n, out.data<T>());
+    return result;
 }
 
-nb::object trunc_divide(Array x, nb::handle given, nb::handle out) {
-    if (!out.is_none() || !x.usable() || (!x.is<int64_t>() && !x.is<int32_t>())) return not_implemented();
-    const Array y = nb::cast<Array>(given);
-    const bool one = y.usable() && y.size() == 1 && y.ndim() <= x.ndim();
-    if (!y.usable() || y.type() != x.type() || (!one && !y.same_shape(x))) return not_implemented();
-    return x.is<int64_t>() ? of_both<int64_t>(x, y, one, towards_zero<int64_t>) : of_both<int32_t>(x, y, one, towards_zero<int32_t>);
+template <whole::Quotient what> nb::object quotients(nb::handle x, nb::handle y, nb::handle out) {
+    const Array a = nb::cast<Array>(x), b = nb::cast<Array>(y);
+    if (!out.is_none() || (!a.usable() && !b.usable())) return not_implemented();
+    const Array& like = a.usable() && (!b.usable() || a.ndim() > b.ndim() || (a.ndim() == b.ndim() && a.size() >= b.size())) ? a : b;
+    if (!like.size()) return not_implemented();
+    return like.is<int64_t>() ? quotients_of<int64_t>(what, x, y, like)
+         : like.is<int32_t>() ? quotients_of<int32_t>(what, x, y, like) : not_implemented();
 }
 
 template <class T> void conjugates(const Array& x, NewArray& out) {
@@ -96,7 +125,11 @@ nb::object nextafter_bfloat16(Array x, Array y) {
 }  // namespace
 
 FW_BIND(m) {
-    m.def("trunc_divide", &trunc_divide, nb::arg("x"), nb::arg("y"), nb::arg("out").none() = nb::none());
+    const auto both = [&](const char* name, auto f) { m.def(name, f, nb::arg("x"), nb::arg("y"), nb::arg("out").none() = nb::none()); };
+    both("trunc_divide", &quotients<whole::Quotient::truncated>);
+    both("floor_divide", &quotients<whole::Quotient::floored>);
+    both("fmod", &quotients<whole::Quotient::rest>);
+    both("remainder", &quotients<whole::Quotient::remainder>);
     m.def("conjugate", &conjugate, nb::arg("x"), nb::arg("out").none() = nb::none());
     m.def("nextafter_bfloat16", &nextafter_bfloat16, nb::arg("x"), nb::arg("y"));
     m.def("signbit", &signbit, nb::arg("x"), nb::arg("out").none() = nb::none());

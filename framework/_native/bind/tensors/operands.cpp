@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/vecmath_core.h"
 #include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
@@ -91,8 +92,12 @@ PyObject* flattened(PyObject*, PyObject* x) {
 
 template <class T> bool has_no_zero(PyArrayObject* a) {
     const T* at = static_cast<const T*>(PyArray_DATA(a));
-    bool good = true;
-    for (npy_intp i = 0; i < PyArray_SIZE(a); ++i) good &= at[i] != 0;
+    const int64_t n = PyArray_SIZE(a);
+    int64_t i = 0;
+    Mask<T> zeros{};
+    for (; i + lanes<T> <= n; i += lanes<T>) zeros |= load(at + i) == 0;
+    bool good = !math::any(zeros);
+    for (; i < n; ++i) good &= at[i] != 0;
     return good;
 }
 
@@ -104,10 +109,10 @@ PyObject* without_zero(PyObject*, PyObject* y) {
     if (PyArray_DESCR(a)->kind == 'f') Py_RETURN_TRUE;
     if (!PyArray_ISCARRAY_RO(a) || !std::strchr("iu", PyArray_DESCR(a)->kind)) return unknown();
     switch (PyArray_ITEMSIZE(a)) {
-        case 1: return PyBool_FromLong(has_no_zero<uint8_t>(a));
-        case 2: return PyBool_FromLong(has_no_zero<uint16_t>(a));
-        case 4: return PyBool_FromLong(has_no_zero<uint32_t>(a));
-        case 8: return PyBool_FromLong(has_no_zero<uint64_t>(a));
+        case 1: return PyBool_FromLong(has_no_zero<int8_t>(a));
+        case 2: return PyBool_FromLong(has_no_zero<int16_t>(a));
+        case 4: return PyBool_FromLong(has_no_zero<int32_t>(a));
+        case 8: return PyBool_FromLong(has_no_zero<int64_t>(a));
         default: return unknown();
     }
 }

@@ -1,0 +1,85 @@
+#include "program/quotients.h"
+
+#include "base/pool.h"
+#include "base/vecmath_core.h"
+
+namespace fw::whole {
+namespace {
+
+using V = Vec<double>;
+using W = Vec<int64_t>;
+template <class T> struct Some { typedef T type __attribute__((vector_size(sizeof(T) * lanes<double>))); };
+
+template <Quotient what, class T> T one(T x, T y) {
+    using U = std::make_unsigned_t<T>;
+    constexpr bool quotient = what == Quotient::truncated || what == Quotient::floored;
+    if (y == 0) return 0;
+    if (y == -1) return quotient ? T(U(0) - U(x)) : 0;
+    const T q = x / y, r = x % y;
+    const bool down = r && (r < 0) != (y < 0);
+    if (quotient) return what == Quotient::floored ? q - down : q;
+    return what == Quotient::remainder && down ? r + y : r;
+}
+
+// Doubles hold both numbers below 2^51, and their quotient is not rounded to a whole number that it is not: it is further
+// from one than 1 / y. Adding `magic` leaves a whole number in the low bits.
+constexpr double magic = 0x1.8p52;
+FW_INLINE V as_doubles(W i) { return bits<V>(i + bits<int64_t>(magic)) - magic; }
+FW_INLINE W as_integers(V x) { return bits<W>(x + magic) - bits<int64_t>(magic); }
+
+template <Quotient what> FW_INLINE W quick(W x, W y) {
+    const V a = as_doubles(x), b = as_doubles(y), q = a / b;
+    constexpr bool truncated = what == Quotient::truncated || what == Quotient::rest;
+    const V whole = truncated ? math::trunc<V>(q) : math::floor<V>(q);
+    if constexpr (what == Quotient::truncated || what == Quotient::floored) return as_integers(whole);
+    return as_integers(a - whole * b);  // exact: no product is larger than |a| + |b|
+}
+
+template <class T> FW_INLINE W some_of(const T* p, int64_t step) {
+    if (!step) return splat<int64_t>(*p);
+    typename Some<T>::type v;
+    std::memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, W);
+}
+
+template <Quotient what, class T> void line(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t n, T* to) {
+    constexpr int64_t L = lanes<double>, LIMIT = int64_t(1) << 50;
+    int64_t i = 0;
+    for (; i + L <= n; i += L) {
+        const W a = some_of(x + i * x_step, x_step), b = some_of(y + i * y_step, y_step);
+        auto odd = b == 0;
+        if constexpr (sizeof(T) == 8) {
+            typedef uint64_t U __attribute__((vector_size(sizeof(W))));
+            odd |= (W)((((U)a + LIMIT) | ((U)b + LIMIT)) >= uint64_t(2 * LIMIT));
+        }
+        if (__builtin_expect(math::any(odd), 0)) {
+            for (int64_t l = i; l < i + L; ++l) to[l] = one<what>(x[l * x_step], y[l * y_step]);
+            continue;
+        }
+        const auto found = __builtin_convertvector(quick<what>(a, b), typename Some<T>::type);
+        std::memcpy(to + i, &found, sizeof found);
+    }
+    for (; i < n; ++i) to[i] = one<what>(x[i * x_step], y[i * y_step]);
+}
+
+template <Quotient what, class T> void all(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t n, T* to) {
+    parallel(n, 16384, [&](int64_t begin, int64_t end) {
+        line<what>(x + begin * x_step, x_step, y + begin * y_step, y_step, end - begin, to + begin);
+    });
+}
+
+}  // namespace
+
+template <class T> void divide(Quotient what, const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t n, T* to) {
+    switch (what) {
+        case Quotient::truncated: return all<Quotient::truncated>(x, x_step, y, y_step, n, to);
+        case Quotient::floored: return all<Quotient::floored>(x, x_step, y, y_step, n, to);
+        case Quotient::rest: return all<Quotient::rest>(x, x_step, y, y_step, n, to);
+        case Quotient::remainder: return all<Quotient::remainder>(x, x_step, y, y_step, n, to);
+    }
+}
+
+template void divide(Quotient, const int32_t*, int64_t, const int32_t*, int64_t, int64_t, int32_t*);
+template void divide(Quotient, const int64_t*, int64_t, const int64_t*, int64_t, int64_t, int64_t*);
+
+}  // namespace fw::whole
