@@ -29,6 +29,16 @@ template <> struct Exp<double> {
         7.759298316351268e-13};  // 2^-56
 };
 
+// those of (exp(2 r) - 1 - 2 r) / (2 r^2) in r
+template <class T, size_t N> struct Doubled { T c[N]; };
+template <class T, size_t N> constexpr Doubled<T, N> doubled(const T (&c)[N]) {
+    Doubled<T, N> made = {};
+    T power = 2;
+    for (size_t i = 0; i < N; ++i, power *= 2) made.c[i] = power * c[i];
+    return made;
+}
+template <class T> constexpr auto TANH = doubled(Exp<T>::c);
+
 // x = k ln 2 + r
 template <class V> struct Reduced { V k, r; };
 template <class V> FW_INLINE Reduced<V> reduce_exp(V x) {
@@ -94,13 +104,19 @@ template <class V> FW_INLINE V expm1(V x) {
     return pick<V>(abs(x) < std::numeric_limits<T>::epsilon() / 4, x, y);
 }
 
-// e / (e + 2), e = exp(2 |x|) - 1
+// e / (e + 2), e = exp(2 |x|) - 1 = 2^k (2 h + 1) - 1, |x| = k ln 2 / 2 + r and h = (exp(2 r) - 1) / 2; k is left in the low
+// bits of a large number, which saves a rounding
 template <class V> FW_INLINE V tanh(V x) {
     using T = Elem<V>;
-    V a = abs(x);
-    auto [k, r] = reduce_exp(lesser(all<V>(Exp<T>::two_digits + T(2)), a + a));
-    V s = power_of_two(k), q = expm1_small(r);
-    return copysign<V>(fma<V>(s, q, s - T(1)) / fma<V>(s, q, s + T(1)), x);
+    using F = Format<T>;
+    using U = typename VectorOf<std::make_unsigned_t<Int<T>>>::type;  // which wraps around: of nan it is anything
+    V a = lesser(all<V>(T(0.5) * Exp<T>::two_digits + T(1)), abs(x));
+    V shifted = fma(a, T(0x1.71547652b82fep+1), F::rounder), k = shifted - F::rounder;
+    V r = fma<V>(k, T(-0.5) * Exp<T>::ln2_lo, fma(k, T(-0.5) * Exp<T>::ln2_hi, a));
+    V h = fma<V>(r * r, poly(r, TANH<T>.c), r);
+    V twice = bits<V>((bits<U>(shifted) << F::digits) + std::make_unsigned_t<Int<T>>(F::one + (Int<T>(1) << F::digits)));
+    V e = fma<V>(twice, h, fma(twice, T(0.5), T(-1)));
+    return copysign<V>(e / (e + T(2)), x);
 }
 
 // 1 / (1 + exp(-x)); for x < 0 as e / (1 + e), e = exp(x), which keeps the digits of small results

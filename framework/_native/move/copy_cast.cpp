@@ -25,13 +25,11 @@ template <class F> void by_kind(NumberKind kind, F&& f) {
     }
 }
 
-// What becomes of nan and of numbers that do not fit is the processor's choice for these pairs, as in NumPy;
-// for narrow integers NumPy's own loops decide.
+// What becomes of nan and of numbers that do not fit is the processor's choice, as in NumPy: narrow whole numbers are the low
+// bits of those of 32.
 template <class T> constexpr bool narrowed = std::is_same<T, Bf16>::value || std::is_same<T, Half>::value;
-template <class T> constexpr bool floating = std::is_floating_point<T>::value || narrowed<T>;
 template <class From, class To>
-constexpr bool taken = !(floating<From> && std::is_integral<To>::value && sizeof(To) < 4 &&
-                         !std::is_same<To, bool>::value);
+constexpr bool by_32_bits = std::is_floating_point<From>::value && std::is_integral<To>::value && sizeof(To) < 4;
 
 // Rounded to float32 so that rounding it once more, to a shorter one, gives what rounding once would: towards 0, and odd in the
 // last digit where something was lost.
@@ -59,6 +57,8 @@ template <class From, class To> FW_INLINE To converted(From x) {
         return narrow_half(static_cast<float>(x));
     else if constexpr (std::is_same<To, bool>::value)
         return x != From(0);
+    else if constexpr (by_32_bits<From, To>)
+        return static_cast<To>(static_cast<int32_t>(x));
     else
         return static_cast<To>(x);
 }
@@ -155,7 +155,7 @@ Converter converter(NumberKind given, NumberKind wanted) {
             using Wanted = decltype(b);
             using To = std::conditional_t<std::is_same<Wanted, int8_t>::value, uint8_t, Wanted>;
             constexpr bool bytes = sizeof(From) == 1 && sizeof(To) == 1;
-            if constexpr (taken<From, To>) found = convert<std::conditional_t<bytes, uint8_t, From>, To>;
+            found = convert<std::conditional_t<bytes, uint8_t, From>, To>;
         });
     });
     return found;
@@ -165,11 +165,11 @@ void convert_block(Converter convert, Block& block, int64_t bytes, const char* f
     block.simplify();
     if (!block.ndim) block.add(1, 0, 0);
     int64_t n = block.shape[0], odd = n % ROW;
-    if (block.ndim == 1 && n > 2 * ROW && odd) {  // the rest first, then rows of one length
-        block.shape[0] = odd;
-        convert_all(convert, block, bytes, from, to);
-        block.shape[0] = n - odd;
-        from += odd * block.from[0], to += odd * block.to[0];
+    if (block.ndim == 1 && n > 2 * ROW && odd) {  // the rest by itself, last: rows begin where vectors do
+        Block rest = block;
+        rest.shape[0] = odd;
+        block.shape[0] = n -= odd;
+        convert_all(convert, rest, bytes, from + n * block.from[0], to + n * block.to[0]);
     }
     split(block);
     convert_all(convert, block, bytes, from, to);

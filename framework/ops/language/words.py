@@ -161,6 +161,7 @@ def _logic(name: str) -> Callable:
             return function(*[x != 0 if getattr(x, "dtype", None) is not None and x.dtype.kind == "c" else x
                               for x in xs])
         return logic
+    make.native = name  # type: ignore[attr-defined]  # of truth values
     return make
 
 

@@ -37,7 +37,6 @@ nb::object converted(Array x, PyArray_Descr* wanted) {
     NumberKind given_kind, wanted_kind;
     if (!kind_of(PyArray_DESCR(x.p), given_kind) || !kind_of(wanted, wanted_kind)) return not_implemented();
     const Converter convert = converter(given_kind, wanted_kind);
-    if (!convert) return not_implemented();
     const int64_t size = x.size();
     if (x.contiguous() && size <= SHORT) {
         NewArray few = new_array(x.ndim(), x.shape(), type);
