@@ -8,6 +8,7 @@ from framework import _native
 from framework.ops.linalg.factor import triangular_op
 from framework.ops.linalg.ldl import ldl_op, ldl_solve_op
 from framework.ops.linalg.lu import factor_op, order_op
+from framework.ops.linalg.powers import matrix_exp_op
 
 native = pytest.mark.skipif(_native.module is None, reason="no native kernels here")
 
@@ -165,6 +166,88 @@ def test_singular_values_of_small_matrices(count, size, kind, dtype, tolerance) 
     assert (np.abs(found - want) <= tolerance * want[:, :1]).all()
     turned = _native.module.small_svdvals(a.swapaxes(1, 2))
     assert (np.abs(turned - want) <= tolerance * want[:, :1]).all()
+
+
+def _orthonormal(q: np.ndarray, tolerance: float) -> bool:
+    return bool((np.abs(q.swapaxes(-1, -2).astype(float) @ q - np.eye(q.shape[-1])) <= tolerance).all())
+
+
+@native
+@pytest.mark.parametrize("count", [1, 8, 9, 50])
+@pytest.mark.parametrize("size", [(1, 1), (1, 3), (2, 2), (3, 2), (2, 4), (3, 3), (4, 4), (4, 9), (32, 4),
+                                  (3, 32)])
+@pytest.mark.parametrize("kind", ["normal", "scaled", "dependent", "none", "ones"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-6), (np.float64, 1e-14)])
+def test_singular_vectors_of_small_matrices(count, size, kind, dtype, tolerance) -> None:
+    a = _many(np.random.default_rng(count), (count, *size), kind).astype(dtype)
+    a = np.zeros_like(a) if kind == "none" else np.ones_like(a) if kind == "ones" else a
+    (m, n), k = size, min(size)
+    for full in (False, True):
+        found = _native.module.small_svd(a, full=full)
+        if full and m != n and max(size) > 4:
+            assert found is NotImplemented
+            continue
+        U, S, Vh = found
+        assert {x.dtype for x in found} == {np.dtype(dtype)} and S.shape == (count, k)
+        assert U.shape == (count, m, m if full else k) and Vh.shape == (count, n if full else k, n)
+        assert _orthonormal(U, tolerance) and _orthonormal(Vh.swapaxes(-1, -2), tolerance)
+        np.testing.assert_allclose(S, _native.module.small_svdvals(a), 1e-15, 1e-90)
+        again = U[..., :k].astype(float) * S[:, None] @ Vh[:, :k]
+        assert (np.abs(again - a) <= 4 * tolerance * S[:, :1, None]).all()
+
+
+@native
+@pytest.mark.parametrize("count", [1, 8, 9, 50])
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("kind", ["normal", "scaled", "dependent", "equal", "none"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-6), (np.float64, 1e-14)])
+def test_eigenvectors_of_small_symmetric_matrices(count, n, kind, dtype, tolerance) -> None:
+    """Of either triangle; the other one may hold anything."""
+    a = _many(np.random.default_rng(count), (count, n, n), kind).astype(dtype)
+    a = np.zeros_like(a) if kind == "none" else a
+    a = np.broadcast_to(np.eye(n, dtype=dtype), a.shape) if kind == "equal" else a
+    for uplo in "LU":
+        whole = np.tril(a) if uplo == "L" else np.triu(a)
+        whole = whole + np.tril(whole, -1).swapaxes(1, 2) + np.triu(whole, 1).swapaxes(1, 2)
+        w, V = _native.module.small_eigh(a, uplo=uplo)
+        want = np.linalg.eigvalsh(whole.astype(np.float64))
+        size = np.abs(want).max(-1)
+        assert w.dtype == V.dtype == dtype and (np.abs(w - want) <= tolerance * size[:, None]).all()
+        assert _orthonormal(V, tolerance) and (np.diff(w, axis=-1) >= 0).all()
+        again = V.astype(float) * w[:, None] @ V.swapaxes(1, 2)
+        assert (np.abs(again - whole) <= 4 * tolerance * size[:, None, None]).all()
+        np.testing.assert_array_equal(_native.module.small_eigvalsh(a, uplo=uplo), w)
+
+
+@native
+@pytest.mark.parametrize("count", [1, 8, 50])
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exponentials_of_small_matrices(count, n, dtype) -> None:
+    a = np.random.default_rng(n).standard_normal((count, n, n))
+    for size in (0.0, 1e-3, 1.0, 20.0):
+        x = (size * a).astype(dtype)
+        want = matrix_exp_op.plain(x.astype(np.longdouble))
+        most = np.abs(want).max((1, 2), keepdims=True)
+        found = _native.module.small_exp(x)
+        tolerance = 1e-6 if dtype is np.float32 else 1e-13 * (1 + size)
+        assert found.dtype == dtype and (np.abs(found - want) <= tolerance * most).all()
+
+
+@native
+def test_what_methods_for_small_matrices_decline() -> None:
+    module = _native.module
+    for wrong in ([[np.nan, 1], [1, 1]], [[np.inf, 1], [1, 1]], np.ones((5, 5)), np.ones((0, 2, 2)),
+                  np.ones((2, 2), complex), np.ones(3)):
+        x = np.asarray(wrong)
+        for call in (lambda: module.small_svd(x, full=False), lambda: module.small_eigh(x, uplo="L"),
+                     lambda: module.small_eigvalsh(x, uplo="U"), lambda: module.small_exp(x)):
+            assert call() is NotImplemented
+    for scale in (1e-310, 1e-200, 1e200, 1e305):
+        a = scale * np.array([[2.0, 1.0], [1.0, 3.0]])
+        want = np.linalg.eigvalsh(a / scale)
+        np.testing.assert_allclose(module.small_eigh(a, uplo="L")[0] / scale, want, 1e-13)
+        np.testing.assert_allclose(module.small_svd(a, full=True)[1] / scale, want[::-1], 1e-13)
 
 
 @native

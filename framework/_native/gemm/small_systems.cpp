@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/pool.h"
-#include "base/vecmath.h"
+#include "gemm/small_beside.h"
 
 namespace fw::small {
 namespace {
@@ -107,32 +107,6 @@ template <class T, class F> void products(const T* start, int64_t count, int64_t
     });
 }
 
-using V = Vec<double>;
-
-// Element e of as many matrices, of `size` elements, as a vector has lanes, from number `first` on; behind the last one that again.
-template <class T> void read_beside(const T* start, int64_t size, int64_t count, int64_t first, V* to) {
-    constexpr int64_t L = lanes<double>;
-    double some[MOST * NARROW][L];
-    for (int64_t l = 0; l < L; ++l) {
-        const T* from = start + std::min(first + l, count - 1) * size;
-        for (int64_t e = 0; e < size; ++e) some[e][l] = double(from[e]);
-    }
-    for (int64_t e = 0; e < size; ++e) to[e] = load(some[e]);
-}
-template <class T> void write_beside(const V* from, int64_t size, int64_t count, int64_t first, T* start) {
-    constexpr int64_t L = lanes<double>;
-    double some[NARROW * NARROW][L];
-    for (int64_t e = 0; e < size; ++e) store(some[e], from[e]);
-    for (int64_t l = 0; l < std::min(L, count - first); ++l)
-        for (int64_t e = 0; e < size; ++e) start[(first + l) * size + e] = T(some[e][l]);
-}
-
-// Lanes of two vectors change places where they are to.
-FW_INLINE void exchange(V& a, V& b, Mask<double> where) {
-    const V kept = a;
-    a = where ? b : a, b = where ? kept : b;
-}
-
 // b becomes the inverses of n x n matrices beside each other, n <= NARROW, as `eliminate` and `solve_by` have them; the lanes
 // where there is none.
 Mask<double> invert_beside(V* a, int64_t n, V* b) {
@@ -158,31 +132,6 @@ Mask<double> invert_beside(V* a, int64_t n, V* b) {
             for (int64_t r = 0; r < i; ++r) b[r * n + k] -= a[r * n + i] * b[i * n + k];
         }
     return singular;
-}
-
-// One-sided Jacobi's method (M. R. Hestenes, 1958), of a vector of matrices at once: columns are turned in pairs until all are
-// orthogonal; their lengths are the singular values.
-void make_orthogonal(V (*column)[MOST], int64_t columns, int64_t length) {
-    constexpr int SWEEPS = 30;
-    constexpr double precise = 1e-15;
-    for (int sweep = 0, turned = 1; turned && sweep < SWEEPS; ++sweep) {
-        turned = 0;
-        for (int64_t j = 1; j < columns; ++j)
-            for (int64_t i = 0; i < j; ++i) {
-                V *p = column[i], *q = column[j], own = {}, other = {}, both = {};
-                for (int64_t k = 0; k < length; ++k) own += p[k] * p[k], other += q[k] * q[k], both += p[k] * q[k];
-                const auto turns = abs<double>(both) > precise * sqrt(own * other);
-                if (!math::any(turns)) continue;
-                turned = 1;
-                const V z = turns ? (other - own) / (2.0 * both) : V{}, size = abs<double>(z);
-                const V t = math::copysign<V>(1.0 / (size + sqrt(1.0 + z * z)), z), c = 1.0 / sqrt(1.0 + t * t);
-                const V cosine = turns ? c : V{} + 1.0, sine = turns ? c * t : V{};
-                for (int64_t k = 0; k < length; ++k) {
-                    const V x = p[k], y = q[k];
-                    p[k] = cosine * x - sine * y, q[k] = sine * x + cosine * y;
-                }
-            }
-    }
 }
 
 }  // namespace
@@ -242,63 +191,15 @@ template <class T> bool cholesky_factors(const T* start, int64_t count, int64_t 
     return positive;
 }
 
-template <class T> bool singular_values(const T* start, int64_t count, int64_t m, int64_t n, T* out) {
-    constexpr int64_t L = lanes<double>;
-    constexpr int digits = 52;
-    const int64_t columns = std::min(m, n), length = std::max(m, n), step = n > m ? 1 : n, across = n > m ? n : 1;
-    constexpr double SQUARES_VANISH = 1e-140;
-    std::atomic<bool> suits{true};
-    parallel((count + L - 1) / L, 1 + 1000 / (columns * columns * length), [&](int64_t begin, int64_t end) {
-        V column[NARROW][MOST];
-        for (int64_t u = begin; u < end; ++u) {
-            V largest = {}, all[NARROW * MOST];
-            read_beside(start, m * n, count, u * L, all);
-            for (int64_t j = 0; j < columns; ++j)
-                for (int64_t k = 0; k < length; ++k) {
-                    column[j][k] = all[k * step + j * across];
-                    largest = maximum<double>(largest, abs<double>(column[j][k]));
-                }
-            if (math::any(~(largest < math::inf<double>))) return suits.store(false);
-            // by a power of two, so that squares hold: 2^e has e + 1023 in its bits, and its inverse 2046 less that
-            auto power = (bits<Vec<int64_t>>(largest) >> digits);
-            power = power < 1 ? power * 0 + 1 : power > 2045 ? power * 0 + 2045 : power;
-            const V by = bits<V>((2046 - power) << digits);
-            for (int64_t j = 0; j < columns; ++j) {
-                V most = {};
-                for (int64_t k = 0; k < length; ++k) {
-                    column[j][k] *= by;
-                    most = maximum<double>(most, abs<double>(column[j][k]));
-                }
-                if (math::any((most > 0.0) & (most < SQUARES_VANISH))) return suits.store(false);
-            }
-            make_orthogonal(column, columns, length);
-            V values[NARROW];
-            for (int64_t j = 0; j < columns; ++j) {
-                V square = {};
-                for (int64_t k = 0; k < length; ++k) square += column[j][k] * column[j][k];
-                values[j] = sqrt(square) * bits<V>(power << digits);
-                for (int64_t i = j; i > 0; --i) {  // into its place
-                    const V larger = maximum<double>(values[i - 1], values[i]);
-                    values[i] = minimum<double>(values[i - 1], values[i]), values[i - 1] = larger;
-                }
-            }
-            write_beside(values, columns, count, u * L, out);
-        }
-    });
-    return suits;
-}
-
 template bool inverses(const float*, int64_t, int64_t, float*);
 template bool solutions(const float*, const float*, int64_t, int64_t, int64_t, float*);
 template void determinants(const float*, int64_t, int64_t, float*);
 template void log_determinants(const float*, int64_t, int64_t, float*, float*);
 template bool cholesky_factors(const float*, int64_t, int64_t, float*);
-template bool singular_values(const float*, int64_t, int64_t, int64_t, float*);
 template bool inverses(const double*, int64_t, int64_t, double*);
 template bool solutions(const double*, const double*, int64_t, int64_t, int64_t, double*);
 template void determinants(const double*, int64_t, int64_t, double*);
 template void log_determinants(const double*, int64_t, int64_t, double*, double*);
 template bool cholesky_factors(const double*, int64_t, int64_t, double*);
-template bool singular_values(const double*, int64_t, int64_t, int64_t, double*);
 
 }  // namespace fw::small

@@ -7,6 +7,7 @@
 namespace fw::small {
 
 constexpr int64_t MOST = 32;
+constexpr int64_t NARROW = 4;  // up to where a vector of matrices is computed at once
 
 // What gives whether there is a result does so of all matrices together; without one, the results are undefined.
 
@@ -22,10 +23,5 @@ template <class T> void log_determinants(const T* a, int64_t count, int64_t n, T
 
 // The lower triangles L with a = L L.T; of a the lower triangle is read.
 template <class T> bool cholesky_factors(const T* a, int64_t count, int64_t n, T* out);
-
-// The singular values of m x n matrices, the largest first, where the shorter side is at most NARROW and the other at most MOST;
-// false where numbers are not finite, or those of a column so small that their squares vanish.
-constexpr int64_t NARROW = 4;
-template <class T> bool singular_values(const T* a, int64_t count, int64_t m, int64_t n, T* out);
 
 }  // namespace fw::small

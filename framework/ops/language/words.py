@@ -90,7 +90,7 @@ _trunc_divide.native = "trunc_divide"  # type: ignore[attr-defined]  # of whole 
 
 
 def _after_native(name: str, native: str | None = None) -> Callable:
-    """The array modules' function ``name``, which the extension's stands before: of whole numbers, or complex."""
+    """The array modules' function ``name``, before which the extension's is asked: of whole numbers, say."""
     def maker(xp: Any) -> Callable:
         return getattr(xp, name)  # type: ignore[no-any-return]
     maker.native = native or name  # type: ignore[attr-defined]

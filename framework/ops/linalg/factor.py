@@ -334,7 +334,7 @@ def _svd_infer(A: Meta, *, full: bool) -> tuple[Meta, Meta, Meta]:
             Meta((*batch, n if full else k, n), A.dtype))
 
 
-svd_op = Op("svd", "A", batch=leading, outputs="U S Vh", vjp=_svd_vjp, infer=_svd_infer,
+svd_op = Op("svd", "A", batch=leading, native="small_svd", outputs="U S Vh", vjp=_svd_vjp, infer=_svd_infer,
             kernel=checked("svd: no convergence; is there a nan or inf in the matrix?")(
                 lambda xp, A, *, full: tuple(xp.linalg.svd(A, full_matrices=full))))
 
@@ -372,7 +372,7 @@ def _eigh_vjp(g: list, eigenvalues: Any, V: Any) -> tuple:
     return ((g + turned(g)) * 0.5,)
 
 
-eigh_op = Op("eigh", "A", batch=leading, outputs="eigenvalues V", vjp=_eigh_vjp,
+eigh_op = Op("eigh", "A", batch=leading, native="small_eigh", outputs="eigenvalues V", vjp=_eigh_vjp,
              infer=lambda A, *, uplo: (Meta(A.shape[:-1], A.dtype.to_real()), A),
              kernel=checked("eigh: no convergence; is there a nan or inf in the matrix?")(
                  lambda xp, A, *, uplo: tuple(xp.linalg.eigh(A, UPLO=uplo))))
@@ -383,7 +383,7 @@ def _eigvalsh_vjp(g: Any, A: Any, uplo: str) -> Any:
     return product(V * row(g), turned(V))
 
 
-eigvalsh_op = Op("eigvalsh", "A", batch=leading, adjoint=True,
+eigvalsh_op = Op("eigvalsh", "A", batch=leading, native="small_eigvalsh", adjoint=True,
                  infer=lambda A, *, uplo: Meta(A.shape[:-1], A.dtype.to_real()),
                  vjp={"A": _eigvalsh_vjp},
                  kernel=checked("eigvalsh: no convergence; is there a nan or inf in the matrix?")(

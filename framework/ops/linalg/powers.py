@@ -141,7 +141,8 @@ def _exp_vjp(g: Any, A: Any) -> Any:
 
 
 matrix_exp_op = Op("matrix_exp", "A",
-                   batch=leading, kernel=_exp_kernel, infer=lambda A: A, vjp={"A": _exp_vjp},
+                   batch=leading, native="small_exp", kernel=_exp_kernel, infer=lambda A: A,
+                   vjp={"A": _exp_vjp},
                    device=lambda A: cuda_exp.matrix_exp(A, degree=_DEGREE), rules_round=False)
 
 

@@ -12,7 +12,8 @@ from ..record.public import public
 from ..shape.broadcast import broadcast_shape, sum_to
 from .cuda_slopes import product
 from .decompositions import svdvals
-from .factor import eigvalsh_op, matrix, turned
+from .factor import eigh_op, eigvalsh_op, matrix, svd_op, turned
+from .matmul import matmul_op
 
 
 def _tolerances(A: Tensor, op: str, atol: Any, rtol: Any) -> tuple[Any, Any]:
@@ -48,15 +49,15 @@ def _pinv_vjp(g: Any, A: Any, out: Any) -> Any:
 
 def _pinv_kernel(xp: Any, A: Any, *, rtol: Any, atol: Any, hermitian: bool) -> Any:
     if hermitian:
-        w, v = xp.linalg.eigh(A)
+        w, v = eigh_op(A, uplo="L")
         size = abs(w)
         keep = size > _limit(xp, size.max(axis=-1, keepdims=True, initial=0), atol, rtol)
         inverse = xp.where(keep, 1 / xp.where(keep, w, xp.ones_like(w)), xp.zeros_like(w))
-        return xp.matmul(v * inverse[..., None, :], v.swapaxes(-1, -2).conj())
-    u, s, vh = xp.linalg.svd(A, full_matrices=False)
+        return matmul_op(v * inverse[..., None, :], turned(v))
+    u, s, vh = svd_op(A, full=False)
     keep = s > _limit(xp, s, atol, rtol)
     inverse = xp.where(keep, 1 / xp.where(keep, s, xp.ones_like(s)), xp.zeros_like(s))
-    return xp.matmul(vh.swapaxes(-1, -2).conj() * inverse[..., None, :], u.swapaxes(-1, -2).conj())
+    return matmul_op(turned(vh) * inverse[..., None, :], turned(u))
 
 
 def _batch(x: Meta, atol: Any, rtol: Any, own: int) -> tuple[int, ...]:

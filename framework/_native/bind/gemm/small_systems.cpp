@@ -3,6 +3,7 @@
 
 #include "bind/array.h"
 #include "gemm/small_systems.h"
+#include "gemm/small_vectors.h"
 
 namespace fw::small {
 namespace {
@@ -95,14 +96,20 @@ nb::object cholesky(Array A) {
     return positive ? give(out) : not_implemented();
 }
 
+// A's dimensions but for the last `taken`, then others.
+NewArray shaped(const Array& A, int taken, std::initializer_list<int64_t> last) {
+    npy_intp shape[NPY_MAXDIMS];
+    const int lead = A.ndim() - taken;
+    std::copy(A.shape(), A.shape() + lead, shape);
+    std::copy(last.begin(), last.end(), shape + lead);
+    return new_array(lead + int(last.size()), shape, A.type());
+}
+
 nb::object svdvals(Array A) {
     if (!matrices(A, false)) return not_implemented();
     const int64_t m = A.shape(A.ndim() - 2), n = A.shape(A.ndim() - 1), narrow = std::min(m, n);
     if (narrow > NARROW) return not_implemented();
-    npy_intp shape[NPY_MAXDIMS];
-    std::copy(A.shape(), A.shape() + A.ndim() - 2, shape);
-    shape[A.ndim() - 2] = narrow;
-    NewArray out = new_array(A.ndim() - 1, shape, A.type());
+    NewArray out = shaped(A, 2, {narrow});
     InRows rows(A);
     bool finite;
     {
@@ -110,6 +117,65 @@ nb::object svdvals(Array A) {
         finite = by_float(A, [&](auto t) {
             using T = decltype(t);
             return singular_values(rows.data<T>(), A.size() / (m * n), m, n, out.data<T>());
+        });
+    }
+    return finite ? give(out) : not_implemented();
+}
+
+nb::object svd(Array A, bool full) {
+    if (!matrices(A, false)) return not_implemented();
+    const int64_t m = A.shape(A.ndim() - 2), n = A.shape(A.ndim() - 1), narrow = std::min(m, n);
+    full = full && m != n;
+    if (narrow > NARROW || (full && std::max(m, n) > NARROW)) return not_implemented();
+    NewArray U = shaped(A, 2, {m, full ? m : narrow}), S = shaped(A, 2, {narrow}), Vh = shaped(A, 2, {full ? n : narrow, n});
+    InRows rows(A);
+    bool found;
+    {
+        Release release(A.size() * 64);
+        found = by_float(A, [&](auto t) {
+            using T = decltype(t);
+            return singular_vectors(rows.data<T>(), A.size() / (m * n), m, n, full, U.data<T>(), S.data<T>(), Vh.data<T>());
+        });
+    }
+    return found ? nb::make_tuple(give(U), give(S), give(Vh)) : not_implemented();
+}
+
+bool are_narrow(const Array& A) { return matrices(A, true) && A.shape(A.ndim() - 1) <= NARROW; }
+
+// The eigenvalues of symmetric matrices, which are found where there are vectors of them.
+bool eigen(const Array& A, const std::string& uplo, NewArray& values, NewArray* vectors) {
+    const int64_t n = A.shape(A.ndim() - 1);
+    InRows rows(A);
+    Release release(A.size() * 64);
+    return by_float(A, [&](auto t) {
+        using T = decltype(t);
+        return eigen_vectors(rows.data<T>(), A.size() / (n * n), n, uplo == "L", values.data<T>(), vectors ? vectors->data<T>() : nullptr);
+    });
+}
+
+nb::object eigh(Array A, const std::string& uplo) {
+    if (!are_narrow(A)) return not_implemented();
+    NewArray values = shaped(A, 1, {}), vectors = like(A);
+    return eigen(A, uplo, values, &vectors) ? nb::make_tuple(give(values), give(vectors)) : not_implemented();
+}
+
+nb::object eigvalsh(Array A, const std::string& uplo) {
+    if (!are_narrow(A)) return not_implemented();
+    NewArray values = shaped(A, 1, {});
+    return eigen(A, uplo, values, nullptr) ? give(values) : not_implemented();
+}
+
+nb::object exp_of(Array A) {
+    if (!are_narrow(A)) return not_implemented();
+    const int64_t n = A.shape(A.ndim() - 1);
+    NewArray out = like(A);
+    InRows rows(A);
+    bool finite;
+    {
+        Release release(A.size() * 64);
+        finite = by_float(A, [&](auto t) {
+            using T = decltype(t);
+            return exponentials(rows.data<T>(), A.size() / (n * n), n, out.data<T>());
         });
     }
     return finite ? give(out) : not_implemented();
@@ -124,6 +190,10 @@ FW_BIND(m) {
     m.def("small_slogdet", &slogdet, nb::arg("A"));
     m.def("small_cholesky", &cholesky, nb::arg("A"));
     m.def("small_svdvals", &svdvals, nb::arg("A"));
+    m.def("small_svd", &svd, nb::arg("A"), nb::arg("full"));
+    m.def("small_eigh", &eigh, nb::arg("A"), nb::arg("uplo"));
+    m.def("small_eigvalsh", &eigvalsh, nb::arg("A"), nb::arg("uplo"));
+    m.def("small_exp", &exp_of, nb::arg("A"));
 }
 
 }  // namespace fw::small
