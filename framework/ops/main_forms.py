@@ -154,9 +154,9 @@ def native_layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | Non
     >>> fw.native_layer_norm(fw.tensor([[1.0, 3.0]]), (2,), None, None, 0.0)
     (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
     """
-    if have_kernels(input, weight, bias) and input._array.dtype.itemsize > 2:
+    if have_kernels(input, weight, bias):
         y, mean, var = layer_norm_parts(input, weight, bias, normalized_shape, eps)
-        return y, *norm_statistics.run(mean, var, shape=mean.shape, eps=eps)
+        return y, *norm_statistics.run(mean, var, shape=mean.shape, eps=eps, dtype=input.dtype)
     out = layer_norm_of(input, normalized_shape, weight, bias, eps)
     last = len(size_args((normalized_shape,), "native_layer_norm", "normalized_shape"))
     return out, *_moments(input, tuple(range(input.ndim - last, input.ndim)), eps)
@@ -175,9 +175,9 @@ def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     if tensor_arg(input, "native_group_norm").numel() != N * C * HxW:
         raise ShapeError(f"native_group_norm: N={N}, C={C} and HxW={HxW} do not fit an input of shape "
                          f"{list(input.shape)}")
-    if have_kernels(input, weight, bias) and input._array.dtype.itemsize > 2:
+    if have_kernels(input, weight, bias):
         y, mean, var = group_norm_parts(input, weight, bias, group, eps)
-        return y, *norm_statistics.run(mean, var, shape=(N, group), eps=eps)
+        return y, *norm_statistics.run(mean, var, shape=(N, group), eps=eps, dtype=input.dtype)
     rows: Any = input.reshape(N, group, C * HxW // group)  # type: ignore[attr-defined]
     mean, rstd = _moments(rows, (2,), eps)
     return group_norm_of(input, group, weight, bias, eps), mean[..., 0], rstd[..., 0]
@@ -194,10 +194,9 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     >>> fw.native_batch_norm(fw.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 0.0)[1:]
     (tensor([2.]), tensor([1.]))
     """
-    if training and have_kernels(input, weight, bias) and input._array.dtype.itemsize > 2 \
-            and lies_in_rows(input):
+    if training and have_kernels(input, weight, bias) and lies_in_rows(input):
         y, mean, var = batch_norm_parts(input, running_mean, running_var, weight, bias, momentum, eps)
-        return y, *norm_statistics.run(mean, var, shape=(input._array.shape[1],), eps=eps)
+        return y, *norm_statistics.run(mean, var, shape=(input._array.shape[1],), eps=eps, dtype=input.dtype)
     if training:
         others = tuple(d for d in range(real_arg(input, "native_batch_norm").ndim) if d != 1)
         mean, rstd = [m.reshape(-1) for m in _moments(input, others, eps)]

@@ -1,6 +1,8 @@
 // float16 (IEEE 754 binary16). Numbers are computed as float32 and rounded once, to the nearest, ties to even.
 #pragma once
 
+#include <algorithm>
+
 #include "base/simd.h"
 
 namespace fw {
@@ -47,22 +49,36 @@ FW_INLINE Vec<float> load_wide(const Half* p) {
 inline void widen(float* to, const Half* from, int64_t n) {
     int64_t i = 0;
     for (; i + lanes<float> <= n; i += lanes<float>) store(to + i, load_wide(from + i));
-    for (; i < n; ++i) to[i] = widen(from[i]);
+    if (i == n) return;
+    Half rest[lanes<float>] = {};
+    float wide[lanes<float>];
+    std::copy_n(from + i, n - i, rest);
+    store(wide, load_wide(rest));
+    std::copy_n(wide, n - i, to + i);
+}
+
+// A vector of them.
+FW_INLINE void store_narrow(Half* to, const float* from) {
+#if defined(FW_AVX512)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtps_ph(_mm512_loadu_ps(from), 0));
+#elif defined(FW_AVX2)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(_mm256_loadu_ps(from), 0));
+#elif defined(FW_NEON)
+    vst1_u16(&to->bits, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(from))));
+#else
+    for (int i = 0; i < lanes<float>; ++i) to[i] = narrow_half(from[i]);
+#endif
 }
 
 inline void narrow(Half* to, const float* from, int64_t n) {
     int64_t i = 0;
-#if defined(FW_AVX512)
-    for (; i + 16 <= n; i += 16)
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm512_cvtps_ph(_mm512_loadu_ps(from + i), 0));
-#elif defined(FW_AVX2)
-    for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), 0));
-#elif defined(FW_NEON)
-    for (; i + 4 <= n; i += 4)
-        vst1_u16(&to[i].bits, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(from + i))));
-#endif
-    for (; i < n; ++i) to[i] = narrow_half(from[i]);
+    for (; i + lanes<float> <= n; i += lanes<float>) store_narrow(to + i, from + i);
+    if (i == n) return;
+    float rest[lanes<float>] = {};
+    Half made[lanes<float>];
+    std::copy_n(from + i, n - i, rest);
+    store_narrow(made, rest);
+    std::copy_n(made, n - i, to + i);
 }
 
 }  // namespace fw

@@ -4,6 +4,7 @@
 // handed out again. NumPy asks this allocator while its handler is set (NEP 49), which the framework does
 // around kernels and backward; arrays remember their handler, so it does not matter where they die.
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -36,8 +37,10 @@ constexpr size_t PAGE = 4096;
 // what it writes (roll, x[1:] - x[:-1]) waits for each store, whose low bits of the address are those of the load.
 constexpr size_t STEP = 192, ALIGNED = 64;
 
+// Of small buffers only the first two are changed, which needs no lock.
 struct Counters {
-    size_t allocated = 0, peak = 0, cached = 0, limit = size_t(1) << 30, system_calls = 0;
+    std::atomic<size_t> allocated{0}, peak{0};
+    size_t cached = 0, limit = size_t(1) << 30, system_calls = 0;
 };
 
 std::mutex lock;
@@ -108,8 +111,14 @@ size_t usable_size(void* p) {
 }
 
 void count(size_t size) {
-    counters.allocated += size;
-    if (counters.allocated > counters.peak) counters.peak = counters.allocated;
+    const size_t now = counters.allocated.fetch_add(size, std::memory_order_relaxed) + size;
+    size_t most = counters.peak.load(std::memory_order_relaxed);
+    while (now > most && !counters.peak.compare_exchange_weak(most, now, std::memory_order_relaxed)) {}
+}
+
+void uncount(size_t size) {
+    size_t now = counters.allocated.load(std::memory_order_relaxed);
+    while (!counters.allocated.compare_exchange_weak(now, now - std::min(size, now), std::memory_order_relaxed)) {}
 }
 
 void* fresh(size_t size) {
@@ -169,7 +178,7 @@ bool put_back(void* p) {
     if (found == live.end()) return false;
     const size_t size = found->second, whole = rounded(size);
     live.erase(found);
-    counters.allocated -= size;
+    uncount(size);
     if (counters.cached + whole <= counters.limit) {
         try {
             kept.emplace(whole, p);
@@ -196,10 +205,7 @@ void* allocate(void*, size_t size) {
     } else {
         p = numpys->allocator.malloc(numpys->allocator.ctx, size);
     }
-    if (p) {
-        std::lock_guard<std::mutex> held(lock);
-        count(size);
-    }
+    if (p) count(size);
     return p;
 }
 
@@ -212,26 +218,17 @@ void* allocate_zeros(void*, size_t n, size_t each) {
         return p;
     }
     void* p = numpys->allocator.calloc(numpys->allocator.ctx, n, each);
-    if (p) {
-        std::lock_guard<std::mutex> held(lock);
-        count(size);
-    }
+    if (p) count(size);
     return p;
-}
-
-void uncount(size_t size) {
-    std::lock_guard<std::mutex> held(lock);
-    counters.allocated -= std::min(size, counters.allocated);
 }
 
 // A buffer that is not one of the large ones.
 void release_small(void* p, size_t size) {
-    const size_t usable = usable_size(p);
-    {
+    uncount(size);
+    if (reinterpret_cast<uintptr_t>(p) % ALIGNED == 0) {  // not what NumPy made or resized
+        const size_t usable = usable_size(p);
         std::lock_guard<std::mutex> held(lock);
-        counters.allocated -= std::min(size, counters.allocated);
-        const bool aligned = reinterpret_cast<uintptr_t>(p) % ALIGNED == 0;  // not what NumPy made or resized
-        if (aligned && usable >= MEDIUM && usable < LARGE + PAGE &&
+        if (usable >= MEDIUM && usable < LARGE + PAGE &&
             spares.keep(std::min(Spares::within(usable), Spares::KINDS - 1), p, counters.limit))
             return;
     }
@@ -256,7 +253,6 @@ void* resize(void*, void* p, size_t size) {
         void* moved = numpys->allocator.realloc(numpys->allocator.ctx, p, size);
         if (!moved) return nullptr;
         uncount(old);
-        std::lock_guard<std::mutex> held(lock);
         count(size);
         return moved;
     }
@@ -290,8 +286,8 @@ nb::object use_memory(nb::object wanted) {
 nb::dict statistics() {
     std::lock_guard<std::mutex> held(lock);
     nb::dict d;
-    d["allocated"] = counters.allocated;
-    d["peak"] = counters.peak;
+    d["allocated"] = counters.allocated.load();
+    d["peak"] = counters.peak.load();
     d["cached"] = counters.cached;
     d["limit"] = counters.limit;
     d["system_calls"] = counters.system_calls;
@@ -405,7 +401,7 @@ FW_BIND(m) {
     });
     m.def("reset_peak", [] {
         std::lock_guard<std::mutex> held(lock);
-        counters.peak = counters.allocated;
+        counters.peak = counters.allocated.load();
         counters.system_calls = 0;
     });
     m.def("set_cache_limit", [](size_t bytes) {

@@ -194,6 +194,26 @@ template <class W> void copy_ends(const Block& b, int64_t line, const char* from
     });
 }
 
+#if defined(FW_AVX512)
+// Lines of `each` numbers, at most half a vector, in turned order: as many at a time as a vector holds. What it holds beyond
+// them is written over by the next ones, but for the last.
+template <class T> void copy_turned(int64_t count, int64_t each, const char* from, char* to) {
+    typedef T Some __attribute__((vector_size(64)));
+    constexpr int64_t L = 64 / int64_t(sizeof(T));
+    const int64_t rows = L / each, line = each * int64_t(sizeof(T));
+    Some order{};
+    for (int64_t k = 0; k < rows * each; ++k) order[k] = T((rows - 1 - k / each) * each + k % each);
+    parallel(count, grain_of(line), [=](int64_t begin, int64_t end) {
+        const auto one = [&](int64_t i) { memcpy(to + i * line, from - i * line, size_t(line)); };
+        int64_t i = begin;
+        if (i == 0) one(i++);  // behind which there may be no memory
+        for (; i + rows <= end && i * line + 64 <= end * line; i += rows)
+            put(to + i * line, __builtin_shuffle(get<Some>(from - (i + rows - 1) * line), order));
+        for (; i < end; ++i) one(i);
+    });
+}
+#endif
+
 // Short lines that lie side by side in both places are elements, which need no loop of their own.
 bool copied_as_elements(Block& b, int bytes, const char* from, char* to) {
     const int last = b.ndim - 1;
@@ -201,6 +221,13 @@ bool copied_as_elements(Block& b, int bytes, const char* from, char* to) {
     const int64_t line = b.shape[last] * bytes;
     if (line < 4 || line > 64) return false;
     --b.ndim;
+#if defined(FW_AVX512)
+    if (b.ndim == 1 && b.from[0] == -line && b.to[0] == line && line <= 32 && line % 2 == 0) {
+        if (line % 4) copy_turned<uint16_t>(b.shape[0], line / 2, from, to);
+        else copy_turned<uint32_t>(b.shape[0], line / 4, from, to);
+        return true;
+    }
+#endif
     if (line == 4) copy_lines<uint32_t>(b, from, to);
     else if (line < 8) copy_ends<uint32_t>(b, line, from, to);
     else if (line == 8) copy_lines<uint64_t>(b, from, to);

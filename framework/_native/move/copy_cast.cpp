@@ -89,6 +89,8 @@ template <class From, class To> void convert_line(const From* x, To* y, int64_t 
         float some[SOME];
         int64_t j = 0;
         if constexpr (std::is_same<To, Half>::value && std::is_same<From, double>::value) j = narrow_vectors(x, y, n);
+        if constexpr (narrowed<From> && std::is_same<To, int32_t>::value)
+            for (; j + lanes<float> <= n; j += lanes<float>) store(y + j, __builtin_convertvector(load_wide(x + j), Vec<int32_t>));
         for (int64_t m; j < n; j += m) {
             m = std::min(SOME, n - j);
             if constexpr (narrowed<From>) widen(some, x + j, m);

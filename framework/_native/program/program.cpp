@@ -36,6 +36,7 @@ void Program::compile() {
     compile_as(*this, f64);
     compile_as(*this, i32);
     compile_as(*this, i64);
+    narrow = narrow_form_of(*this);
 }
 
 const char* Program::wrong() const {

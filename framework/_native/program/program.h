@@ -44,6 +44,14 @@ template <class T> struct Compiled {
     bool fits = false;
 };
 
+// What is known of a program for numbers of 16 bits (`program_bf16.cpp`): which loop of its own it has, if it is so short, and
+// whether it is one step that changes signs.
+struct NarrowForm {
+    enum Sign : char { OTHER, NEG, ABS, COPYSIGN };
+    int loop = -1;
+    Sign sign = OTHER;
+};
+
 // Slots are numbered: arguments, constants, registers, and last the result.
 struct Program {
     int arguments = 0, registers = 0;
@@ -56,14 +64,16 @@ struct Program {
     Compiled<double> f64;
     Compiled<int32_t> i32;
     Compiled<int64_t> i64;
+    NarrowForm narrow;
 
     int first_register() const { return arguments + int(constants.size()); }
     int result() const { return first_register() + registers; }
 
     const char* wrong() const;  // why it cannot run, nullptr if it can; before `compile`
-    void compile();             // fills in the last four
+    void compile();             // fills in the last five
 };
 
+NarrowForm narrow_form_of(const Program& program);
 std::vector<const char*> instruction_names_of_all();  // those of numbers with fractions, then of whole ones
 
 // -- running -----------------------------------------------------------------------------------

@@ -56,32 +56,37 @@ template <int Count, class H, class F> FW_INLINE void in_one_loop(const Operands
     }
 }
 
-template <class H> Direct<H> direct_step(const std::string& name) {
+template <class H> struct DirectStep {
+    const char* name;
+    Direct<H> run;
+};
+
+template <class H> constexpr auto direct_steps() {
     using V = Vec<float>;
 #define FW_STEP(word, count, expression)                                                                      \
-    if (name == word)                                                                                         \
-        return [](const Operands<H>& of, H* to, int64_t n) {                                                  \
-            in_one_loop<count>(of, to, n, []([[maybe_unused]] V x, [[maybe_unused]] V y, [[maybe_unused]] V z, \
-                                             [[maybe_unused]] V one) -> V { return expression; });            \
-        };
-    FW_STEP("add", 2, x + y)
-    FW_STEP("sub", 2, x - y)
-    FW_STEP("mul", 2, x * y)
-    FW_STEP("div", 2, x / y)
-    FW_STEP("maximum", 2, maximum<float>(x, y))
-    FW_STEP("minimum", 2, minimum<float>(x, y))
-    FW_STEP("sqrt", 1, math::root<V>(x))
-    FW_STEP("rsqrt", 1, math::rsqrt(x))
-    FW_STEP("floor", 1, math::floor<V>(x))
-    FW_STEP("ceil", 1, math::ceil<V>(x))
-    FW_STEP("trunc", 1, math::trunc<V>(x))
-    FW_STEP("rint", 1, math::rint<V>(x))
-    FW_STEP("limit", 3, minimum<float>(maximum<float>(x, y), z))
-    FW_STEP("lerp", 3, z * (y - x) + x)
-    FW_STEP("finite_or, where_nan", 3, x != x ? one : x == splat(INFINITY) ? y : x == splat(-INFINITY) ? z : x)
-    FW_STEP("limit, where_nan", 3, x != x ? one : minimum<float>(maximum<float>(x, y), z))
+    DirectStep<H>{word, [](const Operands<H>& of, H* to, int64_t n) {                                         \
+        in_one_loop<count>(of, to, n, []([[maybe_unused]] V x, [[maybe_unused]] V y, [[maybe_unused]] V z,    \
+                                         [[maybe_unused]] V one) -> V { return expression; });                \
+    }}
+    return std::array{
+        FW_STEP("add", 2, x + y),
+        FW_STEP("sub", 2, x - y),
+        FW_STEP("mul", 2, x * y),
+        FW_STEP("div", 2, x / y),
+        FW_STEP("maximum", 2, maximum<float>(x, y)),
+        FW_STEP("minimum", 2, minimum<float>(x, y)),
+        FW_STEP("sqrt", 1, math::root<V>(x)),
+        FW_STEP("rsqrt", 1, math::rsqrt(x)),
+        FW_STEP("floor", 1, math::floor<V>(x)),
+        FW_STEP("ceil", 1, math::ceil<V>(x)),
+        FW_STEP("trunc", 1, math::trunc<V>(x)),
+        FW_STEP("rint", 1, math::rint<V>(x)),
+        FW_STEP("limit", 3, minimum<float>(maximum<float>(x, y), z)),
+        FW_STEP("lerp", 3, z * (y - x) + x),
+        FW_STEP("finite_or, where_nan", 3, x != x ? one : x == splat(INFINITY) ? y : x == splat(-INFINITY) ? z : x),
+        FW_STEP("limit, where_nan", 3, x != x ? one : minimum<float>(maximum<float>(x, y), z)),
+    };
 #undef FW_STEP
-    return nullptr;
 }
 
 // The elements of a result, piece by piece through float32.
@@ -122,12 +127,12 @@ template <class H> struct HalfPieces {
         const Operand* other = nullptr;
     };
     bool changes_sign(Signs& signs) const {
-        if (program.steps.size() != 1 || operands[0].constant) return false;
+        const NarrowForm::Sign sign = program.narrow.sign;
+        if (sign == NarrowForm::OTHER || operands[0].constant) return false;
         const Step& step = program.steps[0];
-        if (step.name == "neg") return signs.turned = 0x8000, true;
-        if (step.name != "abs" && step.name != "copysign") return false;
+        if (sign == NarrowForm::NEG) return signs.turned = 0x8000, true;
         signs.kept = 0x7fff;
-        if (step.name == "abs") return true;
+        if (sign == NarrowForm::ABS) return true;
         if (step.a != 0 || step.b != 1 || program.arguments != 2) return false;
         if (operands[1].constant) signs.turned = std::signbit(numbers.numbers[1]) ? 0x8000 : 0;
         else signs.other = &operands[1];
@@ -166,13 +171,13 @@ template <class H> struct HalfPieces {
 
     // Whether the program is so short that it takes no longer than to widen its operands and to round: then all is one loop.
     bool direct(int64_t begin, int64_t end) const {
-        if (program.truth_result || target || program.steps.size() > 2) return false;
+        if (program.narrow.loop < 0 || target) return false;
         const Step &first = program.steps[0], &last = program.steps.back();
         Operands<H> of;
         const bool two = program.steps.size() == 2;  // numbers within limits, in place of nan another one
-        if (two && (last.name != "where_nan" || last.a != first.a || last.c != first.d)) return false;
-        const Direct<H> run = direct_step<H>(two ? first.name + ", where_nan" : first.name);
-        if (!run || (two && (!takes(of, 0, last.b) || of.any()))) return false;
+        if (two && (!takes(of, 0, last.b) || of.any())) return false;
+        static constexpr auto loops = direct_steps<H>();
+        const Direct<H> run = loops[size_t(program.narrow.loop)].run;
         if (!takes(of, 0, first.a) || !takes(of, 1, first.b) || !takes(of, 2, first.c) || !of.any()) return false;
         if (two && !of.rows[0]) return false;  // it would stand where the number in place of nan does
         H* to = reinterpret_cast<H*>(result);
@@ -230,6 +235,22 @@ template <class H> void settle_number(const Operand& o, bool truth, int i, HalfN
 }
 
 }  // namespace
+
+NarrowForm narrow_form_of(const Program& program) {
+    NarrowForm form;
+    const Step &first = program.steps[0], &last = program.steps.back();
+    if (program.steps.size() > 2) return form;
+    const bool two = program.steps.size() == 2;
+    if (!two)
+        form.sign = first.name == "neg" ? NarrowForm::NEG : first.name == "abs" ? NarrowForm::ABS
+                  : first.name == "copysign" ? NarrowForm::COPYSIGN : NarrowForm::OTHER;
+    if (program.truth_result || (two && (last.name != "where_nan" || last.a != first.a || last.c != first.d))) return form;
+    const std::string name = two ? first.name + ", where_nan" : first.name;
+    const auto loops = direct_steps<Half>();
+    const auto found = std::find_if(loops.begin(), loops.end(), [&](const auto& step) { return name == step.name; });
+    if (found != loops.end()) form.loop = int(found - loops.begin());
+    return form;
+}
 
 template <class H>
 void run_narrow(const Program& program, const Layout& layout, const std::vector<Operand>& operands, HalfNumbers& numbers,

@@ -1,6 +1,7 @@
 """Normalisation of images by channels: batch, instance, group and local response norm."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..record import autocast
 from ..record.args import floating, number_arg, real_arg
 from ..record.batched import call, everywhere, merged, on_tensors, spread_out
 from ..record.op import Op
-from ..record.planned import Step, have_kernels, planned
+from ..record.planned import Step, planned
 from ..record.public import public
 from ..reduce.sums import mean_op
 from ..shape.broadcast import sum_to
@@ -238,9 +239,7 @@ def _normed(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: floa
     dims = (0, *range(2, input.ndim))
     _many_values(count_of(input.shape, dims), input.shape, op, "channel")
     settings = {"dims": dims, "per": per, "eps": eps}
-    if have_kernels(input, weight, bias) and input._array.dtype.itemsize > 2:  # averages follow the moments
-        return [(batch_norm_op.run, 3, settings)]
-    return [(_batch_normed, 3, settings)]
+    return [(how_to_norm(batch_norm_op, input, weight, bias) or _batch_normed, 3, settings)]
 
 
 def _batch_normed(x: Tensor, weight: Tensor | None, bias: Tensor | None, **settings: Any) -> tuple:
@@ -273,7 +272,8 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None,
     dims = tuple(range(2, input.ndim))
     n = count_of(input.shape, dims)
     _many_values(n, input.shape, op, "channel of a sample")
-    made = in_one_dtype(group_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
+    norm = how_to_norm(group_norm_op, input, weight, bias) or partial(in_one_dtype, group_norm_op)
+    made = norm(input, weight, bias, dims=dims, per=shape, eps=eps)
     return _followed(made, running_mean, running_var, momentum, n, op)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...autograd.mode import FORWARD, state
 from ...backends import device_code
+from ...backends.native import converted, native_or
 from ...dtypes import DType, combine, finfo, float32
 from ...errors import ShapeError
 from ...tensor import Tensor
@@ -26,6 +27,7 @@ from ..record.batched import call, everywhere, on_tensors, spread_out
 from ..record.op import Meta, Op
 from ..record.planned import Step, have_kernels, planned
 from ..record.public import public
+from ..record.rounded import is_half
 from ..reduce.sums import kept_shape, mean_op
 from ..shape.broadcast import expand, sum_to
 from ..shape.view import reshape_op
@@ -275,6 +277,35 @@ def batch_norm_grad(op: Op, size: int, arrays: list, batched: tuple, settings: d
     return tuple(found)
 
 
+def _beside_float32(kernel: Callable) -> Callable:
+    """``kernel`` for numbers of 16 bits: as float32, and what is normalised is rounded. The statistics, of
+    which backward is made, stay float32, as the native functions give them."""
+    def narrow(x: Any, *weights: Any, **settings: Any) -> tuple:
+        wide = [None if a is None else converted(a, np.dtype(np.float32)) for a in (x, *weights)]
+        y, *statistics = kernel(*wide, **settings)
+        return converted(y, x.dtype), *statistics
+    return narrow
+
+
+def _of_narrow(op: Op) -> Op:
+    """The record of a norm, which takes numbers of 16 bits as ``_beside_float32`` says."""
+    kernel, native = op.cpu, op.native
+    narrow = native_or(native, _beside_float32(kernel))
+    op.cpu = native_or(native, lambda x, *weights, **settings: (narrow if is_half(x) else kernel)(
+        x, *weights, **settings))
+    op.narrow = narrow
+    return op
+
+
+def _pulled_wide(grad: Op, g: Any, x: Any, weight: Any, *moments: Any, **settings: Any) -> Any:
+    """A norm's gradients; of tensors of 16 bits beside moments of float32 as the casts of float32 tensors."""
+    if not isinstance(g, Tensor) or g._array.dtype.itemsize > 2 or moments[0]._array.dtype.itemsize == 2:
+        return grad(g, x, weight, *moments, **settings)
+    given = (g, x, weight)
+    found = grad(*[None if a is None else _as(a, float32) for a in given], *moments, **settings)
+    return [_as(part, g.dtype) for part in found]
+
+
 def _normalizing(name: str, onnx: str | None = None, runtime: str | None = None) -> Op:
     """The record of a norm by mean and variance; before it, that of its backward."""
     grad = Op(f"{name}_grad", "g x weight mean var", outputs="gx gw gb", kernel=_grad_kernel,
@@ -285,13 +316,13 @@ def _normalizing(name: str, onnx: str | None = None, runtime: str | None = None)
 
     def pull(g: Any, x: Any, weight: Any, mean: Any, var: Any, dims: tuple, per: tuple, eps: float,
              needs: tuple[bool, ...]) -> list:
-        found = grad(g, x, weight, mean, var, dims=dims, per=per, eps=eps,
-                     wanted=(needs[0], needs[1] or needs[2]))
+        found = _pulled_wide(grad, g, x, weight, mean, var, dims=dims, per=per, eps=eps,
+                             wanted=(needs[0], needs[1] or needs[2]))
         return [part if need else None for part, need in zip(found, needs)]
 
-    return Op(name, "x weight bias", outputs="y mean var", differentiable=1, kernel=_norm_kernel, native=name,
-              device=cuda.norm, infer=_norm_infer, vjp=pull, batch=batch_norm_of,
-              onnx=onnx, runtime=runtime)
+    return _of_narrow(Op(
+        name, "x weight bias", outputs="y mean var", differentiable=1, kernel=_norm_kernel, native=name,
+        device=cuda.norm, infer=_norm_infer, vjp=pull, batch=batch_norm_of, onnx=onnx, runtime=runtime))
 
 
 _NORMED = "normed(x, weight, bias, dims, per, eps)"
@@ -308,20 +339,23 @@ rms_norm_grad = Op("rms_norm_grad", "g x weight var", outputs="gx gw", kernel=_r
 
 def _rms_norm_pull(g: Any, x: Any, weight: Any, var: Any, dims: tuple, per: tuple, eps: float,
                    needs: tuple[bool, ...]) -> list:
-    found = rms_norm_grad(g, x, weight, var, dims=dims, per=per, eps=eps, wanted=needs)
+    found = _pulled_wide(rms_norm_grad, g, x, weight, var, dims=dims, per=per, eps=eps, wanted=needs)
     return [part if need else None for part, need in zip(found, needs)]
 
 
+def _statistics(xp: Any, mean: Any, var: Any, *, shape: tuple[int, ...], eps: float, dtype: DType) -> tuple:
+    mean, var = mean.reshape(shape), var.reshape(shape)
+    return mean.astype(dtype.numpy), (1 / xp.sqrt(var + var.dtype.type(eps))).astype(dtype.numpy)
+
+
 norm_statistics = Op("norm_statistics", "mean var", outputs="means rstd", native="norm_statistics",
-                     kernel=lambda xp, mean, var, *, shape, eps: (
-                         mean.reshape(shape).copy(), 1 / xp.sqrt(var.reshape(shape) + var.dtype.type(eps))),
-                     infer=lambda mean, var, *, shape, eps: [Meta(shape, mean.dtype)] * 2)
-rms_norm_op = Op("rms_norm", "x weight", onnx="rms_normed(x, weight, dims, per, eps)",
-                 runtime="rms_norm(x, weight, dims, eps)",
-                 outputs="y var", differentiable=1, kernel=_rms_kernel,
-                 batch=batch_norm_of,
-                 native="rms_norm", device=cuda.rms_norm, vjp=_rms_norm_pull,
-                 infer=lambda x, weight, **settings: _norm_infer(x, weight, None, **settings)[:2])
+                     kernel=_statistics,
+                     infer=lambda mean, var, *, shape, eps, dtype: [Meta(shape, dtype)] * 2)
+rms_norm_op = _of_narrow(Op(
+    "rms_norm", "x weight", onnx="rms_normed(x, weight, dims, per, eps)",
+    runtime="rms_norm(x, weight, dims, eps)", outputs="y var", differentiable=1, kernel=_rms_kernel,
+    batch=batch_norm_of, native="rms_norm", device=cuda.rms_norm, vjp=_rms_norm_pull,
+    infer=lambda x, weight, **settings: _norm_infer(x, weight, None, **settings)[:2]))
 
 
 def in_one_dtype(op: Op, x: Tensor, *others: Any, **settings: Any) -> Any:
@@ -408,16 +442,7 @@ def _normed(op: Op, tensors: tuple, settings: dict) -> Step:
 
 def how_to_norm(op: Op, x: Tensor, *weights: Tensor | None) -> Any:
     """What runs the record as one kernel; None where that is not to be had."""
-    if not have_kernels(x, *weights):
-        return None
-    return op.run if x._array.dtype.itemsize > 2 else partial(_exact_for_backward, op)
-
-
-def _exact_for_backward(op: Op, x: Tensor, *weights: Any, **settings: Any) -> Any:
-    """A norm of 16 bits; what backward reads of its moments must not be rounded to them."""
-    if state.enabled and any(t is not None and t._node is not None for t in (x, *weights)):
-        return in_one_dtype(op, x, *weights, **settings)
-    return op.run(x, *weights, **settings)
+    return op.run if have_kernels(x, *weights) else None
 
 
 @public("nn.functional", deferred=True)

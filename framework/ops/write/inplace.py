@@ -235,12 +235,15 @@ put_view = Op("put_view", "x value", batch=batch_put_view, masks=True, kernel=_p
 _copied_into, _filled_with, _put_into = native_into("copy"), native_into("fill"), native_into("result")
 if hasattr(_native.module, "set_up_recorded"):
     _native.module.set_up_recorded(preserved_op)
+_filled_array = getattr(_native.module, "filled_array", lambda x, number: NotImplemented)
 _NO_SETTINGS: dict[str, Any] = {}
 
 # -- copy_, fill_, zero_ -------------------------------------------------------------------------
 
 
 def _overwrite_kernel(xp: Any, x: Any, value: Any) -> Any:
+    if xp is np and type(value) in (int, float) and (found := _filled_array(x, value)) is not NotImplemented:
+        return found
     out = xp.empty_like(x)
     if xp is not np or not _copied_over(value, out):
         out[...] = value
@@ -260,13 +263,19 @@ def batch_fill(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
     return call(op, x, *aligned([value, x], (batched[1], True))[:1])
 
 
+def _zeros(x: np.ndarray) -> np.ndarray:
+    found = _filled_array(x, 0)
+    return np.zeros_like(x) if found is NotImplemented else found
+
+
 zero_op = Op("zero", "x", onnx="filled(x, 0)", runtime="filled(x, 0)",
-             kernel=lambda xp, x: xp.zeros_like(x), rounded=np.zeros_like, infer=lambda x: x, jvp="linear",
-             batch=leading, loose_from=NEVER,
+             kernel=lambda xp, x: xp.zeros_like(x), cpu=_zeros, rounded=_zeros, infer=lambda x: x,
+             jvp="linear", batch=leading, loose_from=NEVER,
              vjp={"x": lambda g: zero_op(g)})
 # the old values get a gradient of zero, not none: the tensor goes on requiring grad
 fill_op = Op("fill", "x value", onnx="filled(x, value)", runtime="filled(x, value)",
-             masks=True, kernel=_overwrite_kernel, rounded=partial(_overwrite_kernel, np),
+             masks=True, kernel=_overwrite_kernel, cpu=partial(_overwrite_kernel, np),
+             rounded=partial(_overwrite_kernel, np),
              infer=_overwrite_infer, jvp="linear",
              batch=batch_fill, loose_from=NEVER,
              vjp={"x": lambda g: zero_op(g), "value": lambda g, value_shape: sum_to(g, size=value_shape)})

@@ -23,6 +23,27 @@ bool kind_of(PyArray_Descr* descr, NumberKind& kind) {
 
 constexpr int64_t SHORT = 1024;  // numbers in a row that are converted without looking how they lie, nor for other threads
 
+// Real numbers in a row as complex ones, a piece after the other: as T first, then with zeros between them.
+template <class T> nb::object made_complex(const Array& x, Converter convert, int type) {
+    constexpr int64_t PIECE = 1024;
+    const int64_t n = x.size(), each = PyArray_ITEMSIZE(x.p);
+    NewArray out = new_array(x.ndim(), x.shape(), type);
+    T* to = out.data<T>();
+    const char* from = x.data<char>();
+    Release release(n * 2 * int64_t(sizeof(T)));
+    parallel((n + PIECE - 1) / PIECE, grain_of(PIECE * 2 * int64_t(sizeof(T))), [=](int64_t begin, int64_t end) {
+        T some[PIECE];
+        for (int64_t at = begin * PIECE, last = std::min(end * PIECE, n), m; at < last; at += m) {
+            m = std::min(PIECE, last - at);
+            Block row;
+            row.add(m, each, int64_t(sizeof(T)));
+            convert(row, from + at * each, reinterpret_cast<char*>(some), 0, 1);
+            for (int64_t i = 0; i < m; ++i) to[2 * (at + i)] = some[i], to[2 * (at + i) + 1] = 0;
+        }
+    });
+    return give(out);
+}
+
 nb::object cast(Array x, nb::handle dtype) {
     if (!x.usable() || !x.size()) return not_implemented();
     nb::object descr = PyArray_DescrCheck(dtype.ptr()) ? nb::borrow(dtype) : nb::getattr(dtype, "numpy", nb::none());
@@ -35,7 +56,14 @@ nb::object cast(Array x, nb::handle dtype) {
 nb::object converted(Array x, PyArray_Descr* wanted) {
     const int type = wanted->type_num;
     NumberKind given_kind, wanted_kind;
-    if (!kind_of(PyArray_DESCR(x.p), given_kind) || !kind_of(wanted, wanted_kind)) return not_implemented();
+    if (!kind_of(PyArray_DESCR(x.p), given_kind)) return not_implemented();
+    if (type == NPY_CFLOAT || type == NPY_CDOUBLE) {
+        const bool single = type == NPY_CFLOAT;
+        const Converter parts = converter(given_kind, single ? NumberKind::float32 : NumberKind::float64);
+        if (!x.contiguous()) return not_implemented();
+        return (single ? made_complex<float> : made_complex<double>)(x, parts, type);
+    }
+    if (!kind_of(wanted, wanted_kind)) return not_implemented();
     const Converter convert = converter(given_kind, wanted_kind);
     const int64_t size = x.size();
     if (x.contiguous() && size <= SHORT) {

@@ -10,7 +10,7 @@ struct BatchNorm {
     using Form = BatchForm;
 
     static bool form_of(const Array& x, nb::handle, nb::handle, double eps, Form& f) {
-        if (!x.is_float() || !x.size() || x.ndim() < 2) return false;
+        if (!has_moments(x) || !x.size() || x.ndim() < 2) return false;
         Around a(x, 1, 1);
         f = {a.outer, a.n, a.inner, eps};
         return true;
@@ -42,7 +42,7 @@ nb::object fixed(const Array& given, const T* mean, const T* var, const Given& w
 nb::object batch_norm_eval(const Array& x, const Array& mean, const Array& var, nb::object w, nb::object b,
                            nb::object, double eps) {
     BatchForm f;
-    if (!BatchNorm::form_of(x, {}, {}, eps, f)) return not_implemented();
+    if (!x.is_float() || !BatchNorm::form_of(x, {}, {}, eps, f)) return not_implemented();
     Given weight(w), bias(b);
     if (!statistic(mean, x, f.channels) || !statistic(var, x, f.channels)) return not_implemented();
     if (!weight.fits(x, f.channels) || !bias.fits(x, f.channels)) return not_implemented();
@@ -54,7 +54,7 @@ nb::object batch_norm_eval(const Array& x, const Array& mean, const Array& var, 
 nb::object batch_norm_eval_grad(const Array& g, const Array& x, const Array& mean, const Array& var, nb::object w, double eps,
                                 bool wants_x, bool wants_w) {
     BatchForm f;
-    if (!BatchNorm::form_of(x, {}, {}, eps, f) || !g.usable() || g.type() != x.type() || !g.same_shape(x))
+    if (!x.is_float() || !BatchNorm::form_of(x, {}, {}, eps, f) || !g.usable() || g.type() != x.type() || !g.same_shape(x))
         return not_implemented();
     Given weight(w);
     if (!statistic(mean, x, f.channels) || !statistic(var, x, f.channels) || !weight.fits(x, f.channels))

@@ -12,7 +12,7 @@ struct GroupNorm {
     // `per` is the shape that the weights broadcast from: 1 for the samples, the groups, their channels, 1 ... Of x
     // with all channels in one dimension it has one more.
     static bool form_of(const Array& x, nb::tuple dims, nb::tuple per, double eps, Form& form) {
-        if (!x.is_float() || !x.size() || int(per.size()) - int(dims.size()) != 2) return false;
+        if (!has_moments(x) || !x.size() || int(per.size()) - int(dims.size()) != 2) return false;
         if (int(per.size()) == x.ndim() + 1 && x.ndim() >= 2) return of_channels(x, per, eps, form);
         if (x.ndim() < 3 || int(per.size()) != x.ndim()) return false;
         form = {x.shape(0) * x.shape(1), 1, x.shape(1), 1, 1, eps, x.ndim()};

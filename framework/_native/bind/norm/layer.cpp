@@ -11,7 +11,7 @@ template <bool Centred> struct LayerNorm {
 
     static bool form_of(const Array& x, nb::tuple dims, nb::tuple, double eps, Form& form) {
         const int count = int(dims.size()), first = x.usable() ? x.ndim() - count : 0;
-        if (!x.is_float() || !x.size() || count < 1 || first < 0) return false;
+        if (!has_moments(x) || !x.size() || count < 1 || first < 0) return false;
         form = {1, 1, eps, first};
         for (int d = 0; d < x.ndim(); ++d) (d < first ? form.rows : form.n) *= x.shape(d);
         return true;

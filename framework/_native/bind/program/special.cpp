@@ -1,5 +1,7 @@
 // Special functions of NumPy arrays.
+#include "base/half.h"
 #include "bind/array.h"
+#include "bind/bf16_array.h"
 #include "bind/move/alike.h"
 #include "program/special.h"
 #include "program/special_pairs.h"
@@ -21,9 +23,37 @@ bool takes_result(const Array& to, const Array& x) {
     return x.contiguous() && (a == b || a + bytes <= b || b + bytes <= a);
 }
 
+constexpr int64_t FEW = 1024;
+
+// Of few numbers of 16 bits: as float32, and rounded once.
+template <class H> nb::object of_few(const Function& f, const Array& x, int order, nb::handle out) {
+    alignas(64) float wide[FEW], made[FEW];
+    const auto compute = [&](const Array& to) {
+        widen(wide, x.data<H>(), x.size());
+        f.floats(wide, x.size(), made, order);
+        narrow(to.data<H>(), made, x.size());
+    };
+    if (!out.is_none()) {
+        Array to;
+        if (PyArray_CheckExact(out.ptr()) && PyArray_ISBEHAVED_RO(reinterpret_cast<PyArrayObject*>(out.ptr())))
+            to.p = reinterpret_cast<PyArrayObject*>(out.ptr());
+        if (!takes_result(to, x)) return not_implemented();
+        compute(to);
+        return nb::borrow(out);
+    }
+    NewArray result = like(x);
+    compute(result);
+    return give(result);
+}
+
 // `out`: the array that the result is written into, or None.
 nb::object of_one(const Function& f, const Array& x, int order, nb::handle out) {
-    if (!x.is_float() || !f.takes(order)) return not_implemented();
+    if (!f.takes(order)) return not_implemented();
+    if (x.usable() && x.size() <= FEW && x.contiguous()) {
+        if (x.type() == NPY_HALF) return of_few<Half>(f, x, order, out);
+        if (is_bf16(x)) return of_few<Bf16>(f, x, order, out);
+    }
+    if (!x.is_float()) return not_implemented();
     const InRows rows(x, !has_no_gaps(x));
     if (!out.is_none()) {
         PyObject* given = out.ptr();

@@ -83,8 +83,13 @@ nb::object into_uniform(Array words, nb::handle x, double low, double high, nb::
         return drawn_narrow(target, state, x, name, [=](uint64_t* state_words, float* out, int64_t n) {
             std::vector<int64_t> whole(size_t(n), 0);
             random::draw_integers(state_words, whole.data(), n, 0, 2048);
-            for (int64_t i = 0; i < n; ++i)
-                out[i] = std::min(rounded(float(whole[size_t(i)]) * 0x1p-11f, half) * float(high - low) + float(low), last);
+            for (int64_t i = 0; i < n; ++i) out[i] = float(whole[size_t(i)]) * 0x1p-11f;
+            if (!half) {  // float16 holds them
+                std::vector<Bf16> some(size_t(n), Bf16{0});
+                fw::narrow(some.data(), out, n);
+                fw::widen(out, some.data(), n);
+            }
+            for (int64_t i = 0; i < n; ++i) out[i] = std::min(out[i] * float(high - low) + float(low), last);
         });
     }
     return of_floats(target, words, x, name, [=](uint64_t* state, auto* out, int64_t n) {
@@ -201,18 +206,16 @@ template <class T> nb::object by_function(State& state, Wanted kind, int64_t n, 
 nb::object into_formula(Array words, nb::handle x, int which, double a, double b, nb::handle name) {
     Target target(x);
     State state(words);
-    const bool floats = target.good && (target.type() == NPY_FLOAT || target.type() == NPY_DOUBLE);
-    if (!floats || !state.usable || which < 0 || which > GEOMETRIC) return not_implemented();
+    const bool fits = target.good && (target.type() == NPY_FLOAT || target.type() == NPY_DOUBLE || target.narrow() ||
+                                      (which == GEOMETRIC && target.type() == NPY_INT64));
+    if (!fits || !state.usable || which < 0 || which > GEOMETRIC) return not_implemented();
     const bool wide = target.type() == NPY_DOUBLE || which == GEOMETRIC;
     const int64_t n = PyArray_SIZE(target.held.a);
-    const nb::object made = wide ? by_function<double>(state, Wanted(which), n, a, b) : by_function<float>(state, Wanted(which), n, a, b);
+    nb::object made = wide ? by_function<double>(state, Wanted(which), n, a, b) : by_function<float>(state, Wanted(which), n, a, b);
+    if (PyArray_TYPE(reinterpret_cast<PyArrayObject*>(made.ptr())) != target.type())
+        made = in_dtype(made.ptr(), PyArray_DESCR(target.held.a));
     auto* from = reinterpret_cast<PyArrayObject*>(made.ptr());
-    if (PyArray_TYPE(from) == target.type()) {
-        std::memcpy(PyArray_DATA(target.held.a), PyArray_DATA(from), size_t(PyArray_NBYTES(from)));
-    } else {
-        const double* at = static_cast<const double*>(PyArray_DATA(from));
-        for (int64_t i = 0; i < n; ++i) static_cast<float*>(PyArray_DATA(target.held.a))[i] = float(at[i]);
-    }
+    std::memcpy(PyArray_DATA(target.held.a), PyArray_DATA(from), size_t(PyArray_NBYTES(from)));
     bump(x.ptr(), name.ptr());
     return nb::borrow(x);
 }

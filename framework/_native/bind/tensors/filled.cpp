@@ -53,6 +53,14 @@ nb::object filled_like(PyObject* const* args) {
     return tensor_over(filling.into(moving::as_laid(Array{of})));
 }
 
+// (x, number): an array that lies as x does, every element the number.
+nb::object filled_array(Array x, nb::handle number) {
+    if (!moving::item_bytes(x) || PyArray_ISBYTESWAPPED(x.p)) return not_implemented();
+    const Filling filling(PyArray_DESCR(x.p), number.ptr());
+    if (!filling.wanted || !filling.good || filling.zeros(PyArray_NBYTES(x.p))) return not_implemented();
+    return filling.into(moving::as_laid(x));
+}
+
 // (shape, dtype, number): a tensor; `then` works on its array.
 template <class Then> nb::object filled_then(PyObject* const* args, Then&& then) {
     const moving::Ints sizes(args[0]);
@@ -148,6 +156,7 @@ bool element_of(PyArray_Descr* a, PyObject* number, moving::Pair& bits) {
 }
 
 FW_BIND(m) {
+    m.def("filled_array", &filled_array, nb::arg("x"), nb::arg("number").none());
     if (PyModule_AddFunctions(m.ptr(), making) < 0) throw nb::python_error();
 }
 

@@ -209,16 +209,17 @@ PyObject* op_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* na
 // `Op.__call__`: what rules call, on plain arrays only the kernel.
 PyObject* op_call(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* names) {
     return guarded([&]() -> PyObject* {
-        bool plain = n > 0;
+        bool plain = n > 0, narrow = false;
         for (Py_ssize_t i = 0; i < n; ++i) {
             if (array_of(args[i])) {
                 const nb::object run = asked(reinterpret_cast<PyObject*>(Py_TYPE(op)), word_run);
                 return by_python(run.ptr(), op, args, n, names);
             }
-            const bool array = PyArray_CheckExact(args[i]) && !is_bfloat16(reinterpret_cast<PyArrayObject*>(args[i]));
+            const bool array = PyArray_CheckExact(args[i]);
+            narrow = narrow || (array && is_bfloat16(reinterpret_cast<PyArrayObject*>(args[i])));
             plain = plain && (array || is_number(args[i]));
         }
-        if (plain) return PyObject_Vectorcall(kernel_of(op, false).ptr(), args, size_t(n), names);
+        if (plain) return PyObject_Vectorcall(kernel_of(op, narrow).ptr(), args, size_t(n), names);
         return by_python(plain_call, op, args, n, names);
     });
 }

@@ -1,0 +1,116 @@
+"""Quotients of whole numbers, casts to narrow and complex numbers, lines in turned order: against NumPy."""
+
+import numpy as np
+import pytest
+
+import framework as fw
+from framework import _native
+
+pytest.importorskip("ml_dtypes", reason="bfloat16 needs the lowprecision extra")
+pytestmark = pytest.mark.skipif(_native.module is None, reason="without the native kernels")
+module = _native.module
+LEAST = np.iinfo(np.int64).min
+
+
+def wholes(scale, n, seed):
+    draw = np.random.default_rng(seed)
+    x, y = draw.integers(-scale, scale, n), draw.integers(-scale, scale, n)
+    y[y == 0] = 3
+    at = draw.integers(0, n, n // 2)
+    x[at] = y[at] * draw.integers(-3, 3, len(at)) + draw.integers(-1, 2, len(at))  # whole quotients, or nearly
+    x[draw.integers(0, n)], y[draw.integers(0, n)] = LEAST, -1
+    return x, y
+
+
+def toward_zero(x, y):
+    q = [abs(int(a)) // abs(int(b)) * (1 if (a < 0) == (b < 0) else -1) for a, b in zip(x, y)]
+    return np.array([(v - LEAST) % 2**64 + LEAST for v in q])
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in")
+@pytest.mark.parametrize("scale", [5, 2**31, 2**52, 2**53, 2**62])
+@pytest.mark.parametrize("n", [1, 7, 8, 1001])
+def test_quotients_of_whole_numbers(scale, n):
+    x, y = wholes(scale, n, n)
+    for ours, theirs in ((module.floor_divide, np.floor_divide), (module.remainder, np.remainder)):
+        for a, b in ((x, y), (7, y), (x, -3), (x, y[:1]), (x[::2], y[::2]), (x, np.zeros_like(y))):
+            np.testing.assert_array_equal(ours(a, b), theirs(a, b))
+    np.testing.assert_array_equal(module.trunc_divide(x, y), toward_zero(x, y))
+
+
+def test_quotients_that_are_left_to_numpy():
+    x = np.arange(1, 7)
+    for a, b in ((x, x.astype(np.int32)), (x, x[:2]), (x, 2**70), (x, 1.5), (x, [1]), (x.astype(float), x), (1, 2)):
+        assert module.floor_divide(a, b) is NotImplemented
+    assert module.remainder(x, x, out=x) is NotImplemented
+    with pytest.raises(fw.errors.DivisionError):
+        fw.tensor([1, 2]) // fw.tensor([1, 0])
+
+
+NUMBERS = np.concatenate([np.random.default_rng(0).standard_normal(700) * 10.0 ** (np.arange(700) % 14 - 3), [
+    0, -0.0, 127, 128, 129, 255, 256, -128, -129, 32767, 32768, 65535, 65536, 2147483647, 2147483648, -2147483649,
+    np.nan, np.inf, -np.inf, 1e30, 254.9, -0.99]])
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in")
+@pytest.mark.parametrize("given", ["float32", "float64", "float16", "bfloat16"])
+def test_casts_to_narrow_integers(given):
+    """What does not fit becomes what NumPy makes of it."""
+    numbers = NUMBERS.astype(getattr(fw, given).numpy)
+    for wanted in ("int8", "uint8", "int16", "int32", "int64"):
+        for x in (numbers, numbers[::2], numbers[:7], np.asfortranarray(numbers[:720].reshape(24, 30))):
+            np.testing.assert_array_equal(module.cast(x, np.dtype(wanted)), x.astype(wanted))
+
+
+@pytest.mark.parametrize("given", ["float32", "float64", "float16", "bfloat16", "int64", "int8", "bool"])
+@pytest.mark.parametrize("wanted", [np.complex64, np.complex128])
+def test_casts_to_complex_numbers(given, wanted):
+    whole = given in ("int64", "int8", "bool")
+    numbers = (np.arange(3000) % 100 if whole else NUMBERS[NUMBERS != 1e30]).astype(getattr(fw, given).numpy)
+    for n in (0, 1, 7, len(numbers)):
+        found = module.cast(numbers[:n], np.dtype(wanted))
+        want = numbers[:n].astype(np.float32 if given == "bfloat16" else numbers.dtype).astype(wanted)
+        if found is not NotImplemented:
+            assert found.dtype == wanted
+            np.testing.assert_array_equal(found.view(np.uint8), want.view(np.uint8))
+        assert n == 0 or found is not NotImplemented
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64])
+def test_lines_in_turned_order(dtype):
+    for rows in (1, 2, 3, 7, 300):
+        for line in range(1, 40):
+            x = (np.arange(rows * line) % 251).astype(dtype).reshape(rows, line)
+            np.testing.assert_array_equal(module.flip(x, (0,)), x[::-1])
+            np.testing.assert_array_equal(module.flip(x, (0, 1)), x[::-1, ::-1])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int64", "bool"])
+def test_fill_and_its_gradient(dtype):
+    x = fw.zeros(5, 3, dtype=getattr(fw, dtype))
+    for value in (1, 2.5, -0.0, 1e6, float("nan")):
+        if dtype in ("int64", "bool") and value != 1:
+            continue
+        want = np.empty_like(x._array)
+        with np.errstate(over="ignore"):
+            want[...] = value
+        np.testing.assert_array_equal(fw.fill(x, value)._array.view(np.uint8), want.view(np.uint8))
+    if x.is_floating_point():
+        x.requires_grad_()
+        g, = fw.autograd.grad(fw.fill(x, 2.0), x, fw.ones_like(x) * float("nan"))
+        assert g.dtype == x.dtype and not g.any()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int64"])
+def test_numbers_by_formulas_are_those_of_wider_ones(dtype):
+    kind = getattr(fw, dtype)
+    for draw, wide in (("geometric_", fw.float64), ("exponential_", fw.float32), ("cauchy_", fw.float32),
+                       ("log_normal_", fw.float32)):
+        if dtype == "int64" and draw != "geometric_":
+            continue
+        given = (0.3,) if draw == "geometric_" else (0.5, 2.0)[:1 if draw == "exponential_" else 2]
+        found, wanted = fw.zeros(300, dtype=kind), fw.zeros(300, dtype=wide)
+        for x in (found, wanted):
+            fw.manual_seed(5)
+            getattr(x, draw)(*given)
+        assert fw.equal(found, wanted.to(kind))
