@@ -17,7 +17,7 @@ def wholes(scale, n, seed):
     x, y = draw.integers(-scale, scale, n), draw.integers(-scale, scale, n)
     y[y == 0] = 3
     at = draw.integers(0, n, n // 2)
-    x[at] = y[at] * draw.integers(-3, 3, len(at)) + draw.integers(-1, 2, len(at))  # whole quotients, or nearly
+    x[at] = y[at] * draw.integers(-3, 3, len(at)) + draw.integers(-1, 2, len(at))  # or nearly whole
     x[draw.integers(0, n)], y[draw.integers(0, n)] = LEAST, -1
     return x, y
 
@@ -40,16 +40,15 @@ def test_quotients_of_whole_numbers(scale, n):
 
 def test_quotients_that_are_left_to_numpy():
     x = np.arange(1, 7)
-    for a, b in ((x, x.astype(np.int32)), (x, x[:2]), (x, 2**70), (x, 1.5), (x, [1]), (x.astype(float), x), (1, 2)):
+    for a, b in ((x, x.astype(np.int32)), (x, 2**70), (x, 1.5), (x.astype(float), x)):
         assert module.floor_divide(a, b) is NotImplemented
-    assert module.remainder(x, x, out=x) is NotImplemented
     with pytest.raises(fw.errors.DivisionError):
         fw.tensor([1, 2]) // fw.tensor([1, 0])
 
 
 NUMBERS = np.concatenate([np.random.default_rng(0).standard_normal(700) * 10.0 ** (np.arange(700) % 14 - 3), [
-    0, -0.0, 127, 128, 129, 255, 256, -128, -129, 32767, 32768, 65535, 65536, 2147483647, 2147483648, -2147483649,
-    np.nan, np.inf, -np.inf, 1e30, 254.9, -0.99]])
+    0, -0.0, 127, 128, 129, 255, 256, -128, -129, 32767, 32768, 65535, 65536, 2147483647, 2147483648,
+    -2147483649, np.nan, np.inf, -np.inf, 1e30, 254.9, -0.99]])
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in")
@@ -66,7 +65,8 @@ def test_casts_to_narrow_integers(given):
 @pytest.mark.parametrize("wanted", [np.complex64, np.complex128])
 def test_casts_to_complex_numbers(given, wanted):
     whole = given in ("int64", "int8", "bool")
-    numbers = (np.arange(3000) % 100 if whole else NUMBERS[NUMBERS != 1e30]).astype(getattr(fw, given).numpy)
+    numbers = np.arange(3000) % 100 if whole else NUMBERS[~(np.abs(NUMBERS) > 6e4)]
+    numbers = numbers.astype(getattr(fw, given).numpy)
     for n in (0, 1, 7, len(numbers)):
         found = module.cast(numbers[:n], np.dtype(wanted))
         want = numbers[:n].astype(np.float32 if given == "bfloat16" else numbers.dtype).astype(wanted)
@@ -114,3 +114,25 @@ def test_numbers_by_formulas_are_those_of_wider_ones(dtype):
             fw.manual_seed(5)
             getattr(x, draw)(*given)
         assert fw.equal(found, wanted.to(kind))
+
+
+def test_limits_with_fractions_of_whole_numbers():
+    x = fw.tensor([-3, 0, 2])
+    for found, want in ((fw.clamp(x, -0.5, 1.5), [-0.5, 0, 1.5]), (fw.clamp_min(x, 0.5), [0.5, 0.5, 2]),
+                        (fw.clamp_max(x, 0.5), [-3, 0, 0.5])):
+        assert found.dtype == fw.float32 and found.tolist() == want
+
+
+def test_parts_of_packed_whole_numbers():
+    packed, pivots = fw.tensor([[4, 3, 7], [2, 5, 1]]), fw.tensor([2, 2], dtype=fw.int32)
+    for found, want in zip(fw.lu_unpack(packed, pivots), fw.lu_unpack(packed.double(), pivots)):
+        assert found.dtype == fw.int64 and found.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("shape", [(16, 2, 3, 2), (40, 8, 8, 8), (3, 20, 1, 9, 1), (2000, 2, 3, 2)], ids=str)
+def test_many_small_products_of_bfloat16(shape):
+    """As float32, rounded once."""
+    *batch, m, k, n = shape
+    draw = np.random.default_rng(0)
+    x, y = (fw.tensor(draw.standard_normal((*batch, *s))).bfloat16() for s in ((m, k), (k, n)))
+    assert fw.equal(x @ y, (x.float() @ y.float()).bfloat16())

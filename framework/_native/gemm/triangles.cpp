@@ -203,6 +203,7 @@ template <class T> void zero_pivots(const T* packed, int64_t count, int64_t m, i
 }
 
 template void lu_parts(const float*, const int64_t*, int64_t, int64_t, int64_t, float*, float*, float*);
+template void lu_parts(const int64_t*, const int64_t*, int64_t, int64_t, int64_t, int64_t*, int64_t*, int64_t*);
 template void lu_parts(const double*, const int64_t*, int64_t, int64_t, int64_t, double*, double*, double*);
 template void zero_pivots(const float*, int64_t, int64_t, int64_t, int32_t*);
 template void zero_pivots(const double*, int64_t, int64_t, int64_t, int32_t*);

@@ -129,9 +129,11 @@ V tail(V p) {
 
 // From the distance to the median, and that to the nearer end.
 V quantile(V q, V end) {
-    V y = middle(q);
+    const auto inside = end > 0.0;
+    V y{};
+    if (math::any(inside)) y = middle(q);
     const auto outer = math::abs<V>(q) > 0.425;
-    if (math::any(outer)) y = outer ? math::copysign<V>(tail(end), q) : y;
+    if (math::any(outer & inside)) y = outer ? math::copysign<V>(tail(end), q) : y;
     y = end == 0.0 ? math::copysign<V>(V{} + INF, q) : y;
     return end >= 0.0 ? y : V{} + NOT;
 }

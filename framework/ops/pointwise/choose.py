@@ -141,8 +141,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     >>> fw.clamp(fw.tensor([-2.0, 0.5, 2.0]), -1.0, 1.0)
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    if type(min) is float is type(max) and tensor_arg(input, "clamp")._array.dtype.kind in FLOATING:
-        return _clamp_both.run(input, low=min, high=max)
+    if type(min) is float is type(max) and (x := _as_limited(tensor_arg(input, "clamp"))) is not None:
+        return _clamp_both.run(x, low=min, high=max)
     if max is None and of_one_dtype(input, min) is True:
         return _limit_low.run(input, min)
     tensor_arg(input, "clamp")
@@ -158,6 +158,12 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     if max is not None:
         result = _limit(result, max, _clamp_high, _limit_high, "high")
     return result
+
+
+def _as_limited(x: Tensor) -> Tensor | None:
+    """What limits with fractions are set to: floating numbers, whole ones as such; None of others."""
+    kind = x._array.dtype.kind
+    return x if kind in FLOATING else cast.run(x, dtype=as_dtype(float)) if kind in "iu" else None
 
 
 def _limit(x: Tensor, limit: Any, op: Elementwise, of_tensor: Elementwise, setting: str) -> Tensor:
@@ -187,8 +193,8 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
     >>> fw.clamp_min(fw.tensor([-1.0, 1.0]), 0.0)
     tensor([0., 1.])
     """
-    if type(min) is float and isinstance(input, Tensor) and input._array.dtype.kind in FLOATING:
-        return clamp_min_op.run(input, low=min)
+    if type(min) is float and isinstance(input, Tensor) and (x := _as_limited(input)) is not None:
+        return clamp_min_op.run(x, low=min)
     return clamp(input, min=min)
 
 
@@ -199,8 +205,8 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
     >>> fw.clamp_max(fw.tensor([-1.0, 1.0]), 0.0)
     tensor([-1.,  0.])
     """
-    if type(max) is float and isinstance(input, Tensor) and input._array.dtype.kind in FLOATING:
-        return _clamp_high.run(input, high=max)
+    if type(max) is float and isinstance(input, Tensor) and (x := _as_limited(input)) is not None:
+        return _clamp_high.run(x, high=max)
     return clamp(input, max=max)
 
 

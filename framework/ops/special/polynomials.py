@@ -117,6 +117,9 @@ def _polynomial(name: str, x: Any, n: Any) -> Tensor:
             return polynomial_op.run(x, n if n._node is None else n.detach(), family=name, order=0)
         if degrees.kind in "iu":
             return polynomial_op.run(x, cast.run(n, dtype=x.dtype), family=name, order=0)
+    elif type(x) is type(n) is Tensor and x._array.dtype.kind == n._array.dtype.kind == "i":
+        dtype = get_default_dtype()
+        return polynomial_op.run(cast.run(x, dtype=dtype), cast.run(n, dtype=dtype), family=name, order=0)
     if not isinstance(n, Tensor):
         tensor_arg(x, name)
     for value, argument in ((x, "input"), (n, "n")):

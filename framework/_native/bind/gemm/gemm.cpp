@@ -63,6 +63,14 @@ struct Few {
     }
 };
 
+// Whether there are many small matrices of bfloat16, which are multiplied side by side as float32 (`small_systems.h`).
+bool many_small(const Array& x, const Array& y) {
+    constexpr double SMALL = 512;  // multiplications of one
+    constexpr int64_t MANY = 16;
+    const Few few(x, y);
+    return is_bf16(x) && few.fit && few.batch >= MANY && few.each() <= SMALL;
+}
+
 // Of whole numbers, by words without a sign, which may run over, and of 16 bits; none for what is worth preparing.
 nb::object few_products(const Array& x, const Array& y) {
     constexpr double WHOLE = 4096, NARROW = 256;  // multiplications
@@ -86,6 +94,7 @@ nb::object matmul(Array x, Array y) {
     const bool narrow = x.usable() && (x.type() == NPY_HALF || is_bf16(x));
     if (narrow || x.is<int64_t>())
         if (nb::object few = few_products(x, y)) return few;
+    if (narrow && many_small(x, y)) return not_implemented();
     if (!x.usable() || !y.usable() || !product.matmul(view_of(x), view_of(y))) return not_implemented();
     NewArray out = array_for(product, x);
     compute(out.size() ? bytes_of(product) : 0, [product, to = out.data<void>()] { product.run(to); });

@@ -50,9 +50,11 @@ template <class T> nb::object taken_apart(const Array& packed, const Array& orde
 
 // L, U and P of what `lu_factor` gives.
 nb::object lu_parts_of(Array packed, Array order) {
-    if (!matrices(packed) || !order.is<int64_t>() || order.ndim() != packed.ndim() - 1 ||
+    const bool whole = packed.usable() && packed.is<int64_t>() && packed.ndim() >= 2 && packed.size();
+    if ((!whole && !matrices(packed)) || !order.is<int64_t>() || order.ndim() != packed.ndim() - 1 ||
         !std::equal(order.shape(), order.shape() + order.ndim(), packed.shape()))
         return not_implemented();
+    if (whole) return taken_apart<int64_t>(packed, order);
     return packed.is<float>() ? taken_apart<float>(packed, order) : taken_apart<double>(packed, order);
 }
 
