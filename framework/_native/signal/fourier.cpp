@@ -14,6 +14,7 @@
 #include "base/scratch.h"
 #include "base/shuffles.h"
 #include "base/simd.h"
+#include "signal/short_lines.h"
 
 namespace fw::fourier {
 namespace {
@@ -493,6 +494,7 @@ template <class S> void one_block(const TransformJob& job, const TransformPlan<S
 }  // namespace
 
 template <class S> void run(const TransformJob& job) {
+    if (short_lines<S>(job)) return;
     int64_t count = 1;
     for (int64_t s : job.shape) count *= s;
     const bool halved = job.kind != TransformKind::complex && job.n % 2 == 0;
