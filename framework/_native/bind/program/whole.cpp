@@ -68,9 +68,15 @@ template <whole::Quotient what> nb::object quotients(nb::handle x, nb::handle y,
 template <class T> void conjugates(const Array& x, NewArray& out) {
     const T* from = x.data<T>();
     T* to = out.data<T>();
-    const int64_t n = x.size();
-    Release release(2 * n * int64_t(sizeof(T)));
-    for (int64_t i = 0; i < n; ++i) to[2 * i] = from[2 * i], to[2 * i + 1] = -from[2 * i + 1];
+    Vec<T> imaginary{};  // the sign bit of every other number
+    for (int l = 1; l < lanes<T>; l += 2) imaginary[l] = T(-0.0);
+    Release release(2 * x.size() * int64_t(sizeof(T)));
+    parallel(x.size(), moving::grain_of(2 * sizeof(T)), [&](int64_t begin, int64_t end) {
+        int64_t i = 2 * begin;
+        for (; i + lanes<T> <= 2 * end; i += lanes<T>)
+            store(to + i, bits<Vec<T>>(bits<Mask<T>>(load(from + i)) ^ bits<Mask<T>>(imaginary)));
+        for (; i < 2 * end; i += 2) to[i] = from[i], to[i + 1] = -from[i + 1];
+    });
 }
 
 // Of complex numbers that lie side by side, in whichever order of dimensions, which the result has, too.
