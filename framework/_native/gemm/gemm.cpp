@@ -177,6 +177,46 @@ template <class T> void one(const Gemm<T>& g) {
     finish_part(g);
 }
 
+// Many products of so few numbers that the second operand stays in registers: the sums of tiles, in their order.
+constexpr int64_t FEW = 4;
+
+template <class T> FW_INLINE T added_product(T a, T b, T sum) {
+#if defined(FW_AVX512) || defined(FW_AVX2) || defined(FW_NEON)
+    return std::fma(a, b, sum);
+#else
+    return a * b + sum;
+#endif
+}
+
+template <class T, int K, int N> void multiply_few(const Gemm<T>& g) {
+    T b[K][N];
+    for (int p = 0; p < K; ++p)
+        for (int j = 0; j < N; ++j) b[p][j] = g.b[p * g.b_row + j * g.b_col];
+    for (int64_t i = 0; i < g.m; ++i) {
+        const T* a = g.a + i * g.a_row;
+        T* c = g.c + i * g.c_row;
+        T sums[N] = {};
+        for (int p = 0; p < K; ++p)
+            for (int j = 0; j < N; ++j) sums[j] = added_product(a[p * g.a_col], b[p][j], sums[j]);
+        for (int j = 0; j < N; ++j) c[j] = g.add ? c[j] + sums[j] : sums[j];
+    }
+    finish_part(g);
+}
+
+template <class T> using Multiply = void (*)(const Gemm<T>&);
+template <class T, size_t... I> Multiply<T> few_by_size(size_t at, std::index_sequence<I...>) {
+    constexpr Multiply<T> all[] = {multiply_few<T, I / FEW + 1, I % FEW + 1>...};
+    return all[at];
+}
+
+template <class T> void gemm_of(const Gemm<T>& g, const Batch& batch) {
+    const bool few = g.k >= 1 && g.k <= FEW && g.n >= 1 && g.n <= FEW && g.m >= 1 && g.m <= TINY && !g.panels;
+    if (few && batch.size() > 1)
+        share_batch(g, batch, few_by_size<T>(size_t((g.k - 1) * FEW + g.n - 1), std::make_index_sequence<FEW * FEW>{}));
+    else
+        share_batch(g, batch, one<T>);
+}
+
 }  // namespace
 
 template <class T> bool packs_b(const Gemm<T>& g) {
@@ -202,7 +242,7 @@ template int64_t panels_size(const Gemm<double>&);
 template void pack_panels(const Gemm<float>&, float*);
 template void pack_panels(const Gemm<double>&, double*);
 
-void gemm(const Gemm<float>& g, const Batch& batch) { share_batch(g, batch, one<float>); }
-void gemm(const Gemm<double>& g, const Batch& batch) { share_batch(g, batch, one<double>); }
+void gemm(const Gemm<float>& g, const Batch& batch) { gemm_of(g, batch); }
+void gemm(const Gemm<double>& g, const Batch& batch) { gemm_of(g, batch); }
 
 }  // namespace fw
