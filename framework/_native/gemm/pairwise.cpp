@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/pool.h"
 #include "base/scratch.h"
@@ -71,14 +72,16 @@ template <class T> void pull(bool squares, const T* row, const T* others, const 
 
 namespace {
 
-// Few rows, fewer than make half of a vector: each pair by itself.
-template <class T> void few_distances(const PairsShape& s, bool squares, const T* x, const T* y, T* out) {
+// Few rows, fewer than make half of a vector: each pair by itself, of K numbers.
+template <bool squares, int K, class T> void few_distances(const PairsShape& s, const T* x, const T* y, T* out) {
     parallel(s.batch * s.m, grain(s, s.n), [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-            const T *row = x + r * s.k, *other = y + r / s.m * s.n * s.k;
-            for (int64_t j = 0; j < s.n; ++j, other += s.k) {
+        int64_t group = begin / s.m, left = s.m - begin % s.m;
+        for (int64_t r = begin; r < end; ++r, --left) {
+            if (!left) ++group, left = s.m;
+            const T *row = x + r * K, *other = y + group * s.n * K;
+            for (int64_t j = 0; j < s.n; ++j, other += K) {
                 T sum = 0;
-                for (int64_t l = 0; l < s.k; ++l) {
+                for (int l = 0; l < K; ++l) {
                     const T d = row[l] - other[l];
                     sum += squares ? d * d : std::fabs(d);
                 }
@@ -88,10 +91,19 @@ template <class T> void few_distances(const PairsShape& s, bool squares, const T
     });
 }
 
+constexpr int FEW = 8;
+template <class T, size_t... I>
+void few_distances(const PairsShape& s, bool squares, const T* x, const T* y, T* out, std::index_sequence<I...>) {
+    using Function = void (*)(const PairsShape&, const T*, const T*, T*);
+    constexpr Function all[][FEW] = {{few_distances<false, int(I) + 1, T>...}, {few_distances<true, int(I) + 1, T>...}};
+    all[squares][s.k - 1](s, x, y, out);
+}
+
 }  // namespace
 
 template <class T> void distances(const PairsShape& s, bool squares, const T* x, const T* y, T* out) {
-    if (2 * s.n < lanes<T> && s.k <= 8) return few_distances(s, squares, x, y, out);
+    if (2 * s.n < lanes<T> && s.k >= 1 && s.k <= FEW)
+        return few_distances(s, squares, x, y, out, std::make_index_sequence<FEW>{});
     Borrowed turned(s.batch * s.n * s.k, sizeof(T));
     T* columns = static_cast<T*>(turned.start);
     parallel(s.batch * s.k, grain(s, 1), [&](int64_t begin, int64_t end) {

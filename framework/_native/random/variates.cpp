@@ -57,7 +57,7 @@ template <class T, class F> void each_gamma(const PhiloxKey& key, const T* shape
 template <class T, class Law> struct OfOne {
     const T* parameters;
     double most;
-    FW_INLINE bool good(int64_t i) const { return parameters[i] >= 0 && double(parameters[i]) <= most; }
+    FW_INLINE bool good(int64_t i) const { return (parameters[i] >= 0) & (double(parameters[i]) <= most); }
     FW_INLINE bool same(int64_t i, int64_t j) const { return parameters[i] == parameters[j]; }
     FW_INLINE bool is_sure(int64_t, T&) const { return false; }
     FW_INLINE Law law(int64_t i) const {
@@ -68,8 +68,8 @@ template <class T, class Law> struct OfOne {
 template <class T> struct OfTwo {
     const T *counts, *chances;
     FW_INLINE bool good(int64_t i) const {
-        const double n = double(counts[i]), p = double(chances[i]);
-        return n >= 0 && n == std::floor(n) && n < HUGE_VAL && p >= 0 && p <= 1;
+        const T n = counts[i], p = chances[i];  // without branches
+        return (n >= 0) & (n == std::floor(n)) & (n < std::numeric_limits<T>::infinity()) & (p >= 0) & (p <= 1);
     }
     FW_INLINE bool same(int64_t i, int64_t j) const { return counts[i] == counts[j] && chances[i] == chances[j]; }
     FW_INLINE bool is_sure(int64_t i, T& number) const {  // what needs no draw
@@ -85,9 +85,9 @@ template <class T> struct OfTwo {
 
 // Draws for all elements, unless one has no law; neighbours often have one in common.
 template <class T, class Laws> bool by_laws(uint64_t key, const Laws& laws, T* out, int64_t n) {
-    bool good = true;
-    for (int64_t i = 0; i < n; ++i) good &= laws.good(i);
-    if (!good) return false;
+    Int<T> bad = 0;  // as wide as the numbers, so that vectors are asked
+    for (int64_t i = 0; i < n; ++i) bad |= Int<T>(!laws.good(i));
+    if (bad) return false;
     const PhiloxKey keys(key, VARIATES);
     parallel(n, 512, [&](int64_t begin, int64_t end) {
         int64_t of = begin;
