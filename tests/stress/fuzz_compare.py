@@ -235,10 +235,36 @@ def wrong_substitution(A, B, X, upper):
     return None
 
 
+def wrong_vectors(name, A, kwargs, out):
+    """The same of singular vectors and of those of symmetric matrices, which are free to turn."""
+    if name == "small_svd":
+        U, values, Vh = out
+    else:
+        A = np.tril(A) if kwargs.get("uplo") == "L" else np.triu(A)
+        A = A + np.tril(A, -1).swapaxes(-1, -2) + np.triu(A, 1).swapaxes(-1, -2)
+        values, U = out
+        Vh = U.swapaxes(-1, -2)
+    k, few = values.shape[-1], 64 * np.finfo(A.dtype).eps
+    scale = np.abs(A).max((-1, -2), initial=np.finfo(A.dtype).tiny).astype(np.float64)
+    A, values = A / scale[..., None, None], values / scale[..., None]
+    U, Vh = U.astype(np.float64), Vh.astype(np.float64)
+    order = np.diff(values, axis=-1) * (-1 if name == "small_svd" else 1)
+    if (order < -few).any():
+        return f"values are out of order: {values.tolist()}"
+    for vectors in (U, Vh.swapaxes(-1, -2)):
+        off = np.abs(vectors.swapaxes(-1, -2) @ vectors - np.eye(vectors.shape[-1])).max(initial=0)
+        if not off <= few:
+            return f"vectors are off by {off:.2g} from being orthonormal"
+    off = np.abs(U[..., :k] * values[..., None, :] @ Vh[..., :k, :] - A).max(initial=0)
+    return None if off <= few else f"their product is off by {off:.2g} of the largest number"
+
+
 def wrong_answer(name, args, kwargs, out):
     """What is wrong with the answer for matrices, whatever the formula makes of them; NotImplemented where
     the formula has to be asked."""
     A = args[0] if args else None
+    if name in ("small_svd", "small_eigh"):
+        return wrong_vectors(name, A, kwargs, out)
     if not isinstance(A, np.ndarray) or A.dtype.kind != "f" or A.ndim < 2 or not A.size or not moderate(args):
         return NotImplemented
     if name == "lu_factor" and kwargs.get("pivot"):

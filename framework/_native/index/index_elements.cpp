@@ -121,8 +121,52 @@ bool each_pair(const Elements& p, const ElementLine& l, int64_t from_step, int64
     return true;
 }
 
+// Whether the units are short rows, one after the other in all three arrays: some of them are read at once.
+template <int64_t B> bool are_short_rows(const Elements& p) {
+    if (p.steps != 1 || p.bands != 1 || p.far_next || p.far_jump != B || p.index_next != 8 || p.near_next != B) return false;
+    int64_t rows = 1;
+    for (int d = p.outer.ndim; d-- > 0; rows *= p.outer.shape[d])
+        if (p.outer.from[d] != rows * p.width * 8 || p.outer.to[d] != rows * p.width * B || p.far_outer[d] != rows * p.n * B)
+            return false;
+    return p.width <= CHUNK / 8;
+}
+
+template <int64_t B, class F> bool each_pair_of_rows(const Elements& p, int64_t begin, int64_t end, F&& f) {
+    using V = Vec<int64_t>;
+    constexpr int L = lanes<int64_t>;
+    const int64_t at_once = CHUNK / p.width;
+    const V size = splat(p.n);
+    int64_t base[CHUNK], offsets[CHUNK];  // where rows begin in the far array, in elements
+    for (int64_t j = 0; j < at_once * p.width; ++j) base[j] = j / p.width * p.n;
+    for (int64_t row = begin; row < end; row += at_once) {
+        const int64_t m = std::min(at_once, end - row) * p.width, first = row * p.width, far = row * p.n;
+        const int64_t* index = reinterpret_cast<const int64_t*>(p.index) + first;
+        bool wrong = false;
+        int64_t j = 0;
+        V bad{};
+        for (; j + L <= m; j += L) {
+            V k = load(index + j);
+            k += (k < 0) & size;
+            const V there = (k >= 0) & (k < size);
+            bad |= ~there;
+            store(offsets + j, (k & there) + load(base + j));
+        }
+        for (int i = 0; i < L; ++i) wrong |= bad[i] != 0;
+        for (; j < m; ++j) {
+            int64_t k = once(index + j);
+            k += k < 0 ? p.n : 0;
+            wrong |= uint64_t(k) >= uint64_t(p.n);
+            offsets[j] = int64_t(uint64_t(k) + uint64_t(base[j]));  // k may be wrong
+        }
+        if (wrong) return false;
+        for (j = 0; j < m; ++j) f((first + j) * B, (far + offsets[j]) * B);
+    }
+    return true;
+}
+
 // The same for whole and parts of units: `begin` and `end` count steps.
 template <int64_t B, class F> bool each_pair(const Elements& p, int64_t begin, int64_t end, F&& f) {
+    if (are_short_rows<B>(p)) return each_pair_of_rows<B>(p, begin, end, f);
     int64_t step = begin % p.steps;
     bool last = p.far_next == 0 && p.far_jump == B;
     for (ElementLine l(p, begin / p.steps);; l.next()) {
