@@ -198,7 +198,8 @@ def _taken(g: Any, chain: tuple) -> Any:
 
 def _put_view_kernel(xp: Any, x: Any, value: Any, *, shape: tuple[int, ...], chain: tuple,
                      part: Any = None) -> Any:
-    return _write_part(xp, xp.array(x, copy=True, order="C"), chain, value)
+    order = "K" if chain[0][0].strided else "C"  # a view of the memory is one of a copy that lies alike
+    return _write_part(xp, xp.array(x, copy=True, order=order), chain, value)
 
 
 def _cut_view_kernel(xp: Any, x: Any, *, chain: tuple) -> Any:

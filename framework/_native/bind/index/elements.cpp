@@ -27,9 +27,10 @@ nb::object gather_op(Array x, Array index, int64_t dim) {
 
 // Whether `index` is made of positions below `size`.
 bool all_below(const Array& index, int64_t size) {
-    if (!index.is<int64_t>() || !index.contiguous() || !index.size()) return false;
+    if (!index.is<int64_t>() || !index.size()) return false;
+    const InRows rows(index);
     int64_t smallest, largest;
-    range_of(index.data<int64_t>(), index.size(), smallest, largest);
+    range_of(rows.data<int64_t>(), index.size(), smallest, largest);
     return smallest >= 0 && largest < size;
 }
 

@@ -56,11 +56,12 @@ bool is_whole(PyObject* k) {
 // A tensor of positions, in a row; in 64 bits, if it was shorter.
 nb::object positions_of(PyObject* k, const PyArrayObject* like) {
     PyArrayObject* a = array_of(k);
-    if (!a || !PyArray_ISBEHAVED_RO(a) || !PyArray_IS_C_CONTIGUOUS(a) || PyArray_DESCR(a)->kind != 'i') return nb::object();
+    if (!a || !PyArray_ISBEHAVED_RO(a) || PyArray_DESCR(a)->kind != 'i') return nb::object();
     if (!PyArray_NDIM(a) || PyArray_NDIM(a) + PyArray_NDIM(like) > NPY_MAXDIMS || !PyArray_SIZE(a)) return nb::object();
-    if (PyArray_ITEMSIZE(a) == 8) return nb::borrow(reinterpret_cast<PyObject*>(a));
+    const nb::object rows = PyArray_IS_C_CONTIGUOUS(a) ? nb::borrow(reinterpret_cast<PyObject*>(a)) : taken(PyArray_NewCopy(a, NPY_CORDER));
+    if (PyArray_ITEMSIZE(a) == 8) return rows;
     const nb::object wide = nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(NPY_INT64)));
-    return converted(a, reinterpret_cast<PyArray_Descr*>(wide.ptr()));
+    return converted(reinterpret_cast<PyArrayObject*>(rows.ptr()), reinterpret_cast<PyArray_Descr*>(wide.ptr()));
 }
 
 // Tensors of one shape at dimensions next to each other, from `first` on.
@@ -267,14 +268,18 @@ nb::object into_flat(PyObject* const* args) {
     const Held a = memory_of(args[0]);
     PyArrayObject *index = array_of(args[1]), *source = array_of(args[2]);
     const Held held_index(index), held_source(source);
-    if (!a || !PyArray_ISCARRAY(a.a) || !index || !PyArray_ISCARRAY_RO(index) || PyArray_TYPE(index) != NPY_INT64) return nb::object();
+    if (!a || !PyArray_ISBEHAVED(a.a) || !index || !PyArray_ISBEHAVED_RO(index) || PyArray_TYPE(index) != NPY_INT64) return nb::object();
     if (!source || is_followed(args[2]) || PyArray_DESCR(source) != PyArray_DESCR(a.a)) return nb::object();
     if (!PyArray_SIZE(index) || PyArray_SIZE(index) != PyArray_SIZE(source) || !nobody_looks()) return nb::object();
+    moving::RowsOf to(Array{a.a});
+    const InRows in_row(Array{index});
+    if (!to.good) return nb::object();
     npy_intp size[] = {PyArray_SIZE(a.a)}, step[] = {PyArray_ITEMSIZE(a.a)}, places[] = {1, PyArray_SIZE(index)}, steps[] = {8 * places[1], 8};
-    const nb::object flat = seen_as(a, 1, size, step), at = seen_as(index, 2, places, steps), first = nb::int_(0);
+    const nb::object flat = seen_as(to.rows.a.p, 1, size, step), at = seen_as(in_row.a.p, 2, places, steps), first = nb::int_(0);
     const nb::object values = taken(PyArray_Ravel(source, NPY_CORDER));
     const auto array = [](const nb::object& o) { return Array{reinterpret_cast<PyArrayObject*>(o.ptr())}; };
     if (moving::index_assign(array(flat), values, array(at), taken(PyTuple_Pack(1, first.ptr()))).ptr() == Py_NotImplemented) return nb::object();
+    if (!to.put_back()) return nb::object();
     bump(args[0], args[3]);
     return nb::borrow(args[0]);
 }
@@ -290,7 +295,7 @@ nb::object into_sums(PyObject* const* args) {
     const Held a = memory_of(args[0]);
     const int dim = a && PyArray_ISBEHAVED(a.a) && PyArray_SIZE(a.a) <= FEW_PLACES ? dim_of(args[1], a) : -1;
     PyArrayObject *index = array_of(args[2]), *source = array_of(args[3]);
-    if (dim < 0 || !index || PyArray_NDIM(index) != 1 || !source || !PyArray_IS_C_CONTIGUOUS(a.a)) return nb::object();
+    if (dim < 0 || !index || PyArray_NDIM(index) != 1 || !source) return nb::object();
     const int type = PyArray_TYPE(a.a);
     if (type != NPY_FLOAT && type != NPY_DOUBLE && type != NPY_INT64) return nb::object();
     const Positions p = positions_at(&args[2], 1, dim, a);
@@ -302,10 +307,13 @@ nb::object into_sums(PyObject* const* args) {
     const nb::object whole = taken(PyArray_IntTupleFromIntp(PyArray_NDIM(a.a), sizes));
     const nb::object sums = moving::unindex(Array{source}, p.array(), p.dims(), whole);
     if (sums.ptr() == Py_NotImplemented) return nb::object();
-    auto* added = reinterpret_cast<PyArrayObject*>(sums.ptr());
-    if (type == NPY_FLOAT) add_over<float>(a, added);
-    else if (type == NPY_DOUBLE) add_over<double>(a, added);
-    else add_over<int64_t>(a, added);
+    moving::RowsOf to(Array{a.a});
+    PyArrayObject *own = to.rows.a.p, *added = reinterpret_cast<PyArrayObject*>(sums.ptr());
+    if (!to.good) return nb::object();
+    if (type == NPY_FLOAT) add_over<float>(own, added);
+    else if (type == NPY_DOUBLE) add_over<double>(own, added);
+    else add_over<int64_t>(own, added);
+    if (!to.put_back()) return nb::object();
     bump(args[0], args[4]);
     return nb::borrow(args[0]);
 }

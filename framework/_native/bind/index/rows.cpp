@@ -164,14 +164,18 @@ nb::object index_put(Array x, nb::handle value, Array index, nb::handle dims) {
 
 nb::object index_assign(Array x, nb::handle value, Array index, nb::handle dims) {
     int bytes = item_bytes(x);
-    if (!bytes || !x.contiguous() || !x.writeable()) return not_implemented();
+    if (!bytes) return not_implemented();
     Choice c(x.ndim(), x.shape(), index, Ints(dims), 1);
     if (!c.good) return not_implemented();
+    RowsOf to(x);
+    if (!to.good) return not_implemented();
     Values values(value, x, c.ndim, c.shape);
     if (!values.good || (values.rows && share_memory(values.own, x))) return not_implemented();
-    Release release(c.size() * bytes, Writes::memory);
-    put_rows(c.l, c.places, bytes, values.rows, values.bits, x.data<char>());
-    return nb::none();
+    {
+        Release release(c.size() * bytes, Writes::memory);
+        put_rows(c.l, c.places, bytes, values.rows, values.bits, to.rows.a.data<char>());
+    }
+    return to.put_back() ? nb::none() : not_implemented();
 }
 
 namespace {
