@@ -25,7 +25,7 @@ from ...random import (
     uniform_array,
 )
 from ...seam import Maker
-from ...tensor import Tensor, made
+from ...tensor import Tensor, made, wrap
 from ..convert.memory_format import made_like
 from ..record.args import size_args, tensor_arg
 from ..record.public import check_out, public
@@ -206,10 +206,14 @@ def _like(x: Tensor, dtype: Any, device: Any, op: str) -> dict:
 def _like_at_once(function: str, maker: Maker, x: Any, given: tuple) -> Tensor | None:
     """A tensor of the usual call: in rows on the CPU, nothing but the other tensor said."""
     array = x._array if type(x) is Tensor and given == _NOTHING else None
-    if type(array) is not np.ndarray or array.dtype.char not in "fd" or not array.flags.c_contiguous:
+    if type(array) is not np.ndarray or array.dtype.char not in "fd":
         return None
+    if not array.flags.c_contiguous:
+        if array.ndim != 2 or not array.flags.f_contiguous:
+            return None
+        array = array.T  # numbers are drawn as they lie in memory
     drawn = drawn_at_once(function, array.shape, array.dtype.char == "d")
-    return None if drawn is None else made(maker, drawn)
+    return None if drawn is None else made(maker, drawn if array is x._array else drawn.T)
 
 
 _NOTHING = (None, None, None, False, None)
@@ -266,16 +270,19 @@ def randint_like(input: Tensor, low: int = 0, high: Any = None, *, generator: Ge
     kind = tensor_arg(input, "randint_like").dtype if dtype is None else as_dtype(dtype)
     low, high = _range(low, high, kind, "randint_like")
     if type(input) is Tensor and generator is dtype is device is memory_format is None and not requires_grad \
-            and type(input._array) is np.ndarray and input._array.flags.c_contiguous:
-        new = _new_like(input, None)
-        if new is not NotImplemented and new is drawn_at_once(
-                "into_integers", new, low, high - low, "randint_like"):
-            new._counter = None  # nobody else has seen it change
-            return new
-        array = integers_at_once(low, high, input._array.shape)
-        if array is not None:
-            kind = input._array.dtype
-            return made(RANDINT, array if array.dtype is kind else converted(array, kind))
+            and type(input._array) is np.ndarray:
+        if input._array.flags.c_contiguous:
+            new = _new_like(input, None)
+            if new is not NotImplemented and new is drawn_at_once(
+                    "into_integers", new, low, high - low, "randint_like"):
+                new._counter = None  # nobody else has seen it change
+                return new
+            array = integers_at_once(low, high, input._array.shape)
+            if array is not None:
+                kind = input._array.dtype
+                return made(RANDINT, array if array.dtype is kind else converted(array, kind))
+        elif input.ndim == 2 and input._array.flags.f_contiguous:
+            return wrap(randint_like(wrap(input._array.T), low, high)._array.T)
     settings = _like(input, dtype, device, "randint_like")
     return made_like(lambda shape: randint(low, high, shape, generator=generator, **settings), input,
                      memory_format, requires_grad, "randint_like")

@@ -227,7 +227,7 @@ cut_view = Op("cut_view", "x", kernel=_cut_view_kernel, rounded=partial(_cut_vie
 _put_part = native_or("put_view", partial(_put_view_kernel, np))  # which moves numbers of 16 bits as they are
 # part: the view that the chain leads to, where it is known and nothing recorded
 put_view = Op("put_view", "x value", batch=batch_put_view, masks=True, kernel=_put_view_kernel, jvp="linear",
-              native="put_view", cpu=_put_part, rounded=_put_part,
+              native="put_view", cpu=_put_part, rounded=_put_part, loose_from=NEVER,
               infer=lambda x, value, **_: x,
               vjp={"x": lambda g, chain: cut_view(g, chain=chain),
                    "value": lambda g, chain: _taken(g, chain)})

@@ -48,7 +48,10 @@ nb::object repeat_each(Array x, int64_t times) {
 nb::object put_view(Array x, nb::handle given, nb::handle, nb::handle, Array part) {
     const Array value = nb::cast<Array>(given);
     const int bytes = item_bytes(x);
-    if (!bytes || !part.usable() || !value.usable() || !x.contiguous() || !x.size() || !part.size()) return not_implemented();
+    if (!bytes || !part.usable() || !value.usable() || !x.size() || !part.size()) return not_implemented();
+    int axes[NPY_MAXDIMS];  // the result lies as x does, so that the part lies there as in x
+    axes_in_memory(x, axes);
+    if (!dense_in_order(x, axes)) return not_implemented();
     if (PyArray_DESCR(value.p) != PyArray_DESCR(x.p) || PyArray_DESCR(part.p) != PyArray_DESCR(x.p) || !value.same_shape(part))
         return not_implemented();
     const int64_t start = part.data<char>() - x.data<char>();
@@ -59,11 +62,12 @@ nb::object put_view(Array x, nb::handle given, nb::handle, nb::handle, Array par
     }
     if (start < 0 || end > x.size() * bytes || !elements_apart(part.ndim(), part.shape(), part.strides(), bytes))
         return not_implemented();
-    NewArray out = like(x);
+    NewArray out = x.contiguous() ? like(x) : new_in_order(x.ndim(), x.shape(), x.type(), axes);
     nb::object result = give(out);
     Release release(x.size() * bytes);
-    copy_array(x, out.data<char>());
+    copy_bytes(x.data<char>(), out.data<char>(), x.size() * bytes);
     Block b;
+
     for (int d = 0; d < part.ndim(); ++d) b.add(part.shape(d), value.stride(d), part.stride(d));
     copy_block(b, bytes, value.data<char>(), out.data<char>() + start);
     return result;

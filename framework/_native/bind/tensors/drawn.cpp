@@ -8,6 +8,7 @@
 #include "base/bf16.h"
 #include "base/half.h"
 #include "bind/bf16_array.h"
+#include "bind/move/copy.h"
 #include "bind/random/state.h"
 #include "bind/tensors/tensors.h"
 #include "random/variates.h"
@@ -17,13 +18,21 @@ namespace {
 
 constexpr npy_intp FEW_DRAWN = 1 << 18;  // numbers; formulas of more go by threads
 
-// The memory of a tensor whose elements lie in a row, to be drawn into.
+// The memory of a tensor, to be drawn into; where its elements do not lie in a row, there is room for them that do.
 struct Target {
     Held held;
     bool good;
+    NewArray room;
     explicit Target(nb::handle x) : held(memory_of(x.ptr())), good(held.a) {
-        good = good && PyArray_IS_C_CONTIGUOUS(held.a) && PyArray_ISBEHAVED(held.a) && PyArray_SIZE(held.a) &&
-               PyArray_SIZE(held.a) < FEW_DRAWN && nobody_looks();
+        good = good && PyArray_ISBEHAVED(held.a) && PyArray_SIZE(held.a) && PyArray_SIZE(held.a) < FEW_DRAWN && nobody_looks();
+        if (good && !PyArray_IS_C_CONTIGUOUS(held.a)) {
+            good = moving::item_bytes(Array{held.a}) > 0;
+            if (good) room = like(Array{held.a});
+        }
+    }
+    void* data() const { return room.p ? room.data<void>() : PyArray_DATA(held.a); }
+    void settle() const {
+        if (room.p && !moving::copy_over(room, Array{held.a}) && PyArray_CopyInto(held.a, room.p) < 0) throw nb::python_error();
     }
     int type() const { return PyArray_TYPE(held.a); }
     bool narrow() const { return type() == NPY_HALF || is_bf16(PyArray_DESCR(held.a)); }
@@ -35,9 +44,10 @@ template <class T, class F> nb::object drawn_into(Target& target, State& state, 
     const int64_t n = PyArray_SIZE(target.held.a);
     {
         Release release(n * int64_t(sizeof(T)), Writes::memory);
-        draw(state.words, static_cast<T*>(PyArray_DATA(target.held.a)), n);
+        draw(state.words, static_cast<T*>(target.data()), n);
     }
     state.store();
+    target.settle();
     bump(x.ptr(), name.ptr());
     return nb::borrow(x);
 }
@@ -215,7 +225,8 @@ nb::object into_formula(Array words, nb::handle x, int which, double a, double b
     if (PyArray_TYPE(reinterpret_cast<PyArrayObject*>(made.ptr())) != target.type())
         made = in_dtype(made.ptr(), PyArray_DESCR(target.held.a));
     auto* from = reinterpret_cast<PyArrayObject*>(made.ptr());
-    std::memcpy(PyArray_DATA(target.held.a), PyArray_DATA(from), size_t(PyArray_NBYTES(from)));
+    std::memcpy(target.data(), PyArray_DATA(from), size_t(PyArray_NBYTES(from)));
+    target.settle();
     bump(x.ptr(), name.ptr());
     return nb::borrow(x);
 }

@@ -211,12 +211,34 @@ npy_intp number(PyObject* given) {
     return n;
 }
 
-// Another shape, of memory without gaps. One size may be -1.
+// The strides of the elements of `s` in another shape of as many; false where they do not lie so.
+bool in_steps(const Source& s, Seen& seen) {
+    npy_intp sizes[NPY_MAXDIMS], steps[NPY_MAXDIMS];
+    int n = 0, from = 0, to = 0;
+    for (int d = 0; d < s.ndim(); ++d)
+        if (s.size(d) != 1) sizes[n] = s.size(d), steps[n++] = s.stride(d);
+    while (from < n && to < seen.ndim) {  // the least dimensions of both that have as many elements
+        int from_end = from + 1, to_end = to + 1;
+        npy_intp there = sizes[from], here = seen.shape[to];
+        while (here != there) {
+            if (here < there) here *= seen.shape[to_end++];
+            else there *= sizes[from_end++];
+        }
+        for (int d = from; d + 1 < from_end; ++d)
+            if (steps[d] != sizes[d + 1] * steps[d + 1]) return false;
+        npy_intp step = steps[from_end - 1];
+        for (int d = to_end; d-- > to; step *= seen.shape[d]) seen.strides[d] = step;
+        from = from_end, to = to_end;
+    }
+    for (; to < seen.ndim; ++to) seen.strides[to] = PyArray_ITEMSIZE(s.a);  // of size 1
+    return true;
+}
+
+// Another shape, where that takes no copy. One size may be -1.
 nb::object reshaped(const Source& s, nb::object sizes, Seen& seen, PyObject* op) {
     npy_intp known = 1;
     int open = -1;
     const npy_intp count = PyArray_SIZE(s.a);
-    if (!PyArray_IS_C_CONTIGUOUS(s.a)) return declined();
     for (int d = 0; d < seen.ndim; ++d) {
         if (seen.shape[d] == -1 && open < 0) open = d;
         else if (seen.shape[d] < 1 || __builtin_mul_overflow(known, seen.shape[d], &known)) decline();
@@ -227,7 +249,11 @@ nb::object reshaped(const Source& s, nb::object sizes, Seen& seen, PyObject* op)
     } else if (known != count) {
         decline();
     }
-    if (!seen.in_rows(count, PyArray_ITEMSIZE(s.a))) decline();
+    if (!PyArray_IS_C_CONTIGUOUS(s.a)) {
+        if (!in_steps(s, seen)) return declined();
+    } else if (!seen.in_rows(count, PyArray_ITEMSIZE(s.a))) {
+        decline();
+    }
     return view(s, seen, op, settings_of({{word_shape, std::move(sizes)}}));
 }
 
