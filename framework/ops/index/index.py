@@ -259,7 +259,8 @@ mask_put = Op("mask_put", "x value mask", batch=batch_mask, kernel=_mask_put_ker
 def count_true(mask: Tensor) -> int:
     """How many elements of a bool tensor hold."""
     if type(mask._array) is np.ndarray:
-        return int(np.count_nonzero(mask._array))
+        # of an array with gaps it takes nine times as long
+        return int(np.count_nonzero(np.ascontiguousarray(mask._array)))
     about_to_read(mask._array, "the number of elements that a mask chooses")
     with on_device(mask._array):
         return int(array_module(mask._array).count_nonzero(mask._array))

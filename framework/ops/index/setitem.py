@@ -168,9 +168,10 @@ def _set_quickly(x: Tensor, key: tuple, value: Any) -> bool:
     if isinstance(value, Tensor):
         array = value._array
         if (array.dtype is not x._array.dtype or type(array) is not type(x._array)
-                or state.enabled and value._node is not None
-                or array.ndim and array.size == 1):  # for a single place NumPy wants it without dimensions
+                or state.enabled and value._node is not None):
             return False
+        if array.ndim and array.size == 1:  # for a single place NumPy wants it without dimensions
+            array = array.reshape(())
     elif type(value) in (float, int, bool):
         array = value
     else:

@@ -39,7 +39,7 @@ PUBLIC: list[Public] = []
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 HINTS = {"layout": "", "pin_memory": ""}  # what PyTorch's makers of tensors take besides: no argument of ours
 T = TypeVar("T")
-copied_into = native_into("copy")
+copied_into = native_into("same")
 
 
 def public(namespace: str = "framework", *, method: bool | str = False, inplace: bool = False,

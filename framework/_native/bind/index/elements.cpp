@@ -196,7 +196,8 @@ nb::object masked_select(Array x, Array mask, int64_t count) {
     int bytes = item_bytes(x);
     if (!bytes || !mask.usable()) return not_implemented();
     Chosen chosen;
-    if (!read_mask(chosen, mask, x.ndim(), x.shape())) return not_implemented();
+    const InRows holds(mask);
+    if (!read_mask(chosen, holds.a, x.ndim(), x.shape())) return not_implemented();
     chosen.count();
     if (chosen.total() != count) return not_implemented();
     InRows rows(x);
@@ -217,7 +218,8 @@ nb::object placed(const Array& x, const Array& mask, int ndim, const npy_intp* s
         !std::equal(shape + mask.ndim(), shape + ndim, x.shape() + 1))
         return not_implemented();
     Chosen chosen;
-    if (!read_mask(chosen, mask, ndim, shape)) return not_implemented();
+    const InRows holds(mask);
+    if (!read_mask(chosen, holds.a, ndim, shape)) return not_implemented();
     chosen.count();
     if (chosen.total() != x.shape(0)) return not_implemented();
     InRows rows(x), old(other ? *other : x);
@@ -240,7 +242,8 @@ nb::object unmask(Array x, Array mask, nb::handle shape) {
 nb::object filled(const Array& x, const Pair& number, const Array& mask) {
     const int bytes = item_bytes(x);
     Chosen chosen;
-    if (!read_mask(chosen, mask, x.ndim(), x.shape())) return not_implemented();
+    const InRows holds(mask);
+    if (!read_mask(chosen, holds.a, x.ndim(), x.shape())) return not_implemented();
     InRows rows(x);
     NewArray out = like(x);
     nb::object result = give(out);

@@ -3,6 +3,7 @@
 
 #include "base/bf16.h"
 #include "bind/bf16_array.h"
+#include "bind/move/alike.h"
 #include "bind/move/copy.h"
 #include "program/quotients.h"
 
@@ -59,6 +60,10 @@ template <class T> nb::object quotients_of(whole::Quotient what, nb::handle x_gi
 template <whole::Quotient what> nb::object quotients(nb::handle x, nb::handle y, nb::handle out) {
     const Array a = nb::cast<Array>(x), b = nb::cast<Array>(y);
     if (!out.is_none() || (!a.usable() && !b.usable())) return not_implemented();
+    if (a.usable() && b.usable() && !a.same_shape(b) && a.size() > 1 && b.size() > 1) {  // each spread out to the shape of both
+        const moving::Alike both(a, b);
+        return both.fits ? quotients<what>(both.x.object(), both.y.object(), out) : not_implemented();
+    }
     const Array& like = a.usable() && (!b.usable() || a.ndim() > b.ndim() || (a.ndim() == b.ndim() && a.size() >= b.size())) ? a : b;
     if (!like.size()) return not_implemented();
     return like.is<int64_t>() ? quotients_of<int64_t>(what, x, y, like)

@@ -182,12 +182,14 @@ bool write_over(nb::handle x, Array out) {
     return element_of(PyArray_DESCR(out.p), x.ptr(), bits) && moving::fill_over(bits, out);
 }
 
-// The elements of another tensor of the same dtype and shape: (x, other, name)
-nb::object copy(PyObject* const* args) {
+// The elements of another tensor of the same dtype and shape, or of one that broadcasts to it: (x, other, name)
+template <bool SPREAD> nb::object copy(PyObject* const* args) {
     const Held a = memory_of(args[0]), b = array_of(args[1]);
     if (!a || !b || is_followed(args[1]) || args[0] == args[1] || PyArray_DESCR(a) != PyArray_DESCR(b)) return nb::object();
-    if (!PyArray_SAMESHAPE(a, b) || !nobody_looks()) return nb::object();
-    take_over(a, b);
+    const bool same = PyArray_SAMESHAPE(a, b);
+    if (!(same || SPREAD) || !nobody_looks()) return nb::object();
+    if (same) take_over(a, b);
+    else if (!PyArray_ISBEHAVED_RO(b.a) || !moving::copy_over(Array{b}, Array{a})) return nb::object();
     bump(args[0], args[2]);
     return nb::borrow(args[0]);
 }
@@ -258,7 +260,7 @@ template <nb::object (*F)(PyObject* const*), int ARGS> PyObject* called(PyObject
 
 #define FW_INTO(name, function, args) \
     {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&called<function, args>)), METH_FASTCALL, nullptr}
-PyMethodDef methods[] = {FW_INTO("into_call", write_call, 6), FW_INTO("into_form", write_form, 6), FW_INTO("into_copy", copy, 3), FW_INTO("into_fill", fill, 3),
+PyMethodDef methods[] = {FW_INTO("into_call", write_call, 6), FW_INTO("into_form", write_form, 6), FW_INTO("into_copy", copy<true>, 3), FW_INTO("into_same", copy<false>, 3), FW_INTO("into_fill", fill, 3),
                          FW_INTO("into_put", put, 3), FW_INTO("tensors_equal", equal, 2),
                          {nullptr, nullptr, 0, nullptr}};
 

@@ -101,20 +101,23 @@ template <class T> bool has_no_zero(PyArrayObject* a) {
     return good;
 }
 
-// Whether an array of whole numbers in a row, or a number, has no 0: (x); False where Python is to look.
+// Whether an array of whole numbers, or a number, has no 0: (x); False where Python is to look.
 PyObject* without_zero(PyObject*, PyObject* y) {
     if (PyFloat_CheckExact(y) || PyLong_CheckExact(y)) return PyBool_FromLong(PyObject_IsTrue(y) == 1);
     if (!PyArray_CheckExact(y)) return unknown();
     auto* a = reinterpret_cast<PyArrayObject*>(y);
     if (PyArray_DESCR(a)->kind == 'f') Py_RETURN_TRUE;
-    if (!PyArray_ISCARRAY_RO(a) || !std::strchr("iu", PyArray_DESCR(a)->kind)) return unknown();
-    switch (PyArray_ITEMSIZE(a)) {
-        case 1: return PyBool_FromLong(has_no_zero<int8_t>(a));
-        case 2: return PyBool_FromLong(has_no_zero<int16_t>(a));
-        case 4: return PyBool_FromLong(has_no_zero<int32_t>(a));
-        case 8: return PyBool_FromLong(has_no_zero<int64_t>(a));
-        default: return unknown();
-    }
+    if (!PyArray_ISBEHAVED_RO(a) || !std::strchr("iu", PyArray_DESCR(a)->kind)) return unknown();
+    return guarded([&] {
+        const InRows rows(Array{a});
+        switch (PyArray_ITEMSIZE(a)) {
+            case 1: return PyBool_FromLong(has_no_zero<int8_t>(rows.a.p));
+            case 2: return PyBool_FromLong(has_no_zero<int16_t>(rows.a.p));
+            case 4: return PyBool_FromLong(has_no_zero<int32_t>(rows.a.p));
+            case 8: return PyBool_FromLong(has_no_zero<int64_t>(rows.a.p));
+            default: return unknown();
+        }
+    });
 }
 
 // Whether a call on these may be one kernel: all are None or tensors on the host, of which the floating ones have one dtype, nobody
