@@ -94,3 +94,48 @@ def test_a_number_that_does_not_fit_is_refused_or_inf_as_before(dtype):
     assert fw.isinf(x).all()
     x.fill_(65504.0)
     assert float(x[0]) == (65504.0 if dtype == np.float16 else 65536.0)
+
+
+SHORT = (
+    "abs(x - y)", "square(x - y)", "minimum(maximum(x + 3, 0), 6) / 6",
+    "x * (minimum(maximum(x + 3, 0), 6) / 6)",
+    "where(abs(x - y) < 0.5, square(x - y) * (0.5 / 0.5), abs(x - y) - 0.5 * 0.5)",
+    "where(abs(x - y) <= z, square(x - y) * 0.5, z * (abs(x - y) - 0.5 * z))", "x - y", "(x - y) * x",
+    "abs(x)", "round(x)", "minimum(maximum(x, -1), 1)", "where(x != x, 7, minimum(maximum(x, -1), 1))", "-x",
+    "where(x != x, y, x)")
+
+
+@NARROW
+@pytest.mark.parametrize("text", SHORT)
+@pytest.mark.parametrize("n", [1, 15, 64, 100, 70000])
+def test_programs_of_few_steps_are_those_of_float32(dtype, text, n):
+    """However short, in loops of their own or not, with arrays and with numbers."""
+    x, y = numbers(dtype, n), numbers(dtype, n, seed=1)
+    x[::7], y[::11], x[3::13] = np.nan, np.inf, 0
+    names = tuple(name for name in "xyz" if name in text.replace("where", "").replace("maximum", ""))
+    made = kernel(text, names)
+    for given in ((x, y, 0.75), (x, -1.5, 0.75), (2.0, y, 0.75), (x, x, 0.75)):
+        if not any(isinstance(a, np.ndarray) for a in given[:len(names)]):
+            continue
+        wide = [a.astype(np.float32) if isinstance(a, np.ndarray) else a for a in given[:len(names)]]
+        with np.errstate(all="ignore"):
+            want = made(*wide).astype(dtype)
+        got = made(*given[:len(names)])
+        assert got.dtype == dtype
+        nan = np.isnan(want.astype(np.float32))
+        np.testing.assert_array_equal(np.isnan(got.astype(np.float32)), nan)
+        np.testing.assert_array_equal(got.view(np.uint16)[~nan], want.view(np.uint16)[~nan])
+
+
+@NARROW
+def test_sums_at_positions_in_memory(dtype):
+    """``index_add_`` writes what ``index_add`` gives, which rounds the sums, too."""
+    kind = fw.float16 if dtype == np.float16 else fw.bfloat16
+    for seed in range(5):
+        index = fw.tensor(np.random.default_rng(seed).integers(0, 7, 9))
+        x, source = (fw.from_numpy(numbers(dtype, 4, k, 3, seed=seed)) for k in (7, 9))
+        assert x.dtype == kind
+        want = fw.index_add(x, 1, index, source)
+        assert fw.equal(x.clone().index_add_(1, index, source), want)
+        part = fw.zeros(4, 8, 3, dtype=kind)[:, :7]
+        assert fw.equal(part.copy_(x).index_add_(1, index, source), want)

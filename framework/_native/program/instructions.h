@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include "program/pieces.h"
 #include "program/program.h"
 #include "base/simd.h"
 #include "base/vecmath.h"
@@ -154,20 +155,9 @@ FW_UNARY(ceil, (math::ceil<Vec<T>>(x)))
 FW_UNARY(trunc, (math::trunc<Vec<T>>(x)))
 FW_UNARY(rint, (math::rint<Vec<T>>(x)))
 FW_UNARY(frac, (x - math::trunc<Vec<T>>(x)))
-template <class T> FW_INLINE Vec<T> hard_gate(Vec<T> x) {
-    return minimum<T>(maximum<T>(x + splat<T>(3), Vec<T>{}), splat<T>(6)) / splat<T>(6);
-}
 FW_UNARY(hard_gate, (hard_gate<T>(x)))
 FW_UNARY(hardswish, (x * hard_gate<T>(x)))
 FW_UNARY(hardswish_slope, (x <= splat<T>(-3) ? Vec<T>{} : x < splat<T>(3) ? x / splat<T>(3) + splat<T>(0.5) : splat<T>(1)))
-template <class T> FW_INLINE Vec<T> smooth(Vec<T> d, Vec<T> beta) {
-    const Vec<T> half = splat<T>(0.5);
-    return abs<T>(d) < beta ? d * d * (half / beta) : abs<T>(d) - half * beta;
-}
-template <class T> FW_INLINE Vec<T> huber(Vec<T> d, Vec<T> delta) {
-    const Vec<T> half = splat<T>(0.5);
-    return abs<T>(d) <= delta ? d * d * half : delta * (abs<T>(d) - half * delta);
-}
 FW_TERNARY(smooth, (smooth<T>(x - y, z)))
 FW_TERNARY(huber, (huber<T>(x - y, z)))
 FW_UNARY(isfinite, as_numbers<T>(finite<T>(x)))

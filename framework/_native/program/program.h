@@ -49,6 +49,7 @@ template <class T> struct Compiled {
 struct NarrowForm {
     enum Sign : char { OTHER, NEG, ABS, COPYSIGN };
     int loop = -1;
+    bool nan_number = false;  // whether another number comes in place of nan, as its second step
     Sign sign = OTHER;
 };
 

@@ -7,6 +7,7 @@
 #include "base/half.h"
 #include "base/scratch.h"
 #include "base/vecmath.h"
+#include "program/pieces.h"
 
 namespace fw {
 namespace {
@@ -83,6 +84,12 @@ template <class H> constexpr auto direct_steps() {
         FW_STEP("rint", 1, math::rint<V>(x)),
         FW_STEP("limit", 3, minimum<float>(maximum<float>(x, y), z)),
         FW_STEP("lerp", 3, z * (y - x) + x),
+        FW_STEP("hard_gate", 1, hard_gate<float>(x)),
+        FW_STEP("hardswish", 1, x * hard_gate<float>(x)),
+        FW_STEP("smooth", 3, smooth<float>(x - y, z)),
+        FW_STEP("huber", 3, huber<float>(x - y, z)),
+        FW_STEP("sub, square", 2, (x - y) * (x - y)),
+        FW_STEP("sub, abs", 2, abs<float>(x - y)),
         FW_STEP("finite_or, where_nan", 3, x != x ? one : x == splat(INFINITY) ? y : x == splat(-INFINITY) ? z : x),
         FW_STEP("limit, where_nan", 3, x != x ? one : minimum<float>(maximum<float>(x, y), z)),
     };
@@ -174,7 +181,7 @@ template <class H> struct HalfPieces {
         if (program.narrow.loop < 0 || target) return false;
         const Step &first = program.steps[0], &last = program.steps.back();
         Operands<H> of;
-        const bool two = program.steps.size() == 2;  // numbers within limits, in place of nan another one
+        const bool two = program.narrow.nan_number;
         if (two && (!takes(of, 0, last.b) || of.any())) return false;
         static constexpr auto loops = direct_steps<H>();
         const Direct<H> run = loops[size_t(program.narrow.loop)].run;
@@ -241,11 +248,14 @@ NarrowForm narrow_form_of(const Program& program) {
     const Step &first = program.steps[0], &last = program.steps.back();
     if (program.steps.size() > 2) return form;
     const bool two = program.steps.size() == 2;
+    form.nan_number = two && last.name == "where_nan" && last.a == first.a && last.c == first.d;
+    const bool difference = two && first.name == "sub" && last.a == first.d;
+    const bool square = difference && last.name == "mul" && last.b == first.d, size = difference && last.name == "abs";
     if (!two)
         form.sign = first.name == "neg" ? NarrowForm::NEG : first.name == "abs" ? NarrowForm::ABS
                   : first.name == "copysign" ? NarrowForm::COPYSIGN : NarrowForm::OTHER;
-    if (program.truth_result || (two && (last.name != "where_nan" || last.a != first.a || last.c != first.d))) return form;
-    const std::string name = two ? first.name + ", where_nan" : first.name;
+    if (program.truth_result || (two && !form.nan_number && !square && !size)) return form;
+    const std::string name = first.name + (!two ? "" : square ? ", square" : size ? ", abs" : ", where_nan");
     const auto loops = direct_steps<Half>();
     const auto found = std::find_if(loops.begin(), loops.end(), [&](const auto& step) { return name == step.name; });
     if (found != loops.end()) form.loop = int(found - loops.begin());

@@ -127,7 +127,7 @@ def _unit_cpu(x: Any, *, dim: int, eps: float) -> Any:
         return np.maximum(norm_op.cpu(x, ord=2.0, dims=(dim,), keepdim=True), _least(x, eps))
     dense = dim == x.ndim - 1 and x.flags.c_contiguous and x.dtype.char in "fd"
     if _native.module is None or not dense or x.size <= SLICES:
-        return x / size(x, dim)
+        return _divide(x, size(x, dim))
     return in_slices(lambda rows: size(rows, 1), _divide, x)
 
 

@@ -1,7 +1,10 @@
 // Keys of tensors of positions, read in one go, and what is read and written by them. Each function gives NotImplemented, and has
 // done nothing, where Python is to go the whole way.
 #include <algorithm>
+#include <vector>
 
+#include "base/half.h"
+#include "bind/bf16_array.h"
 #include "bind/index/rows.h"
 #include "bind/move/copy.h"
 #include "bind/tensors/tensors.h"
@@ -290,6 +293,20 @@ template <class T> void add_over(PyArrayObject* to, PyArrayObject* from) {
     for (npy_intp i = 0; i < PyArray_SIZE(to); ++i) out[i] += add[i];
 }
 
+// Sums of float32 to numbers of 16 bits, rounded to these before and after.
+template <class H> void add_rounded(PyArrayObject* to, PyArrayObject* from) {
+    const npy_intp n = PyArray_SIZE(to);
+    std::vector<float> sums(size_t(n), 0.0f);
+    std::vector<H> rounded(size_t(n), H{});
+    narrow(rounded.data(), static_cast<const float*>(PyArray_DATA(from)), n);
+    widen(sums.data(), rounded.data(), n);
+    H* out = static_cast<H*>(PyArray_DATA(to));
+    std::vector<float> numbers(size_t(n), 0.0f);
+    widen(numbers.data(), out, n);
+    for (npy_intp i = 0; i < n; ++i) numbers[size_t(i)] += sums[size_t(i)];
+    narrow(out, numbers.data(), n);
+}
+
 // The same, added: what stands at one position twice is summed up first.
 nb::object into_sums(PyObject* const* args) {
     const Held a = memory_of(args[0]);
@@ -297,7 +314,8 @@ nb::object into_sums(PyObject* const* args) {
     PyArrayObject *index = array_of(args[2]), *source = array_of(args[3]);
     if (dim < 0 || !index || PyArray_NDIM(index) != 1 || !source) return nb::object();
     const int type = PyArray_TYPE(a.a);
-    if (type != NPY_FLOAT && type != NPY_DOUBLE && type != NPY_INT64) return nb::object();
+    const bool rounded = is_narrow(PyArray_DESCR(a.a));
+    if (type != NPY_FLOAT && type != NPY_DOUBLE && type != NPY_INT64 && !rounded) return nb::object();
     const Positions p = positions_at(&args[2], 1, dim, a);
     npy_intp shape[NPY_MAXDIMS];
     const nb::object values = p.is_read() && !any_from_the_end(p) ? values_of(args[3], a, p.chosen(a, shape), shape, true) : nb::object();
@@ -305,13 +323,18 @@ nb::object into_sums(PyObject* const* args) {
     npy_intp sizes[NPY_MAXDIMS];
     std::copy(PyArray_DIMS(a.a), PyArray_DIMS(a.a) + PyArray_NDIM(a.a), sizes);
     const nb::object whole = taken(PyArray_IntTupleFromIntp(PyArray_NDIM(a.a), sizes));
-    const nb::object sums = moving::unindex(Array{source}, p.array(), p.dims(), whole);
+    const nb::object wide = nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(NPY_FLOAT)));
+    nb::object added_up = nb::borrow(reinterpret_cast<PyObject*>(source));
+    if (rounded) added_up = in_dtype(added_up.ptr(), reinterpret_cast<PyArray_Descr*>(wide.ptr()));
+    const nb::object sums = moving::unindex(Array{reinterpret_cast<PyArrayObject*>(added_up.ptr())}, p.array(), p.dims(), whole);
     if (sums.ptr() == Py_NotImplemented) return nb::object();
     moving::RowsOf to(Array{a.a});
     PyArrayObject *own = to.rows.a.p, *added = reinterpret_cast<PyArrayObject*>(sums.ptr());
     if (!to.good) return nb::object();
     if (type == NPY_FLOAT) add_over<float>(own, added);
     else if (type == NPY_DOUBLE) add_over<double>(own, added);
+    else if (type == NPY_HALF) add_rounded<Half>(own, added);
+    else if (rounded) add_rounded<Bf16>(own, added);
     else add_over<int64_t>(own, added);
     if (!to.put_back()) return nb::object();
     bump(args[0], args[4]);
