@@ -221,7 +221,8 @@ def batch_put_view(op: Op, size: int, arrays: list, batched: tuple, settings: di
     return out.reshape(x.shape)
 
 
-cut_view = Op("cut_view", "x", kernel=_cut_view_kernel, rounded=partial(_cut_view_kernel, np), jvp="linear",
+cut_view = Op("cut_view", "x", kernel=_cut_view_kernel, cpu=partial(_cut_view_kernel, np),
+              rounded=partial(_cut_view_kernel, np), jvp="linear",
               infer=lambda x, *, chain: x, batch=batch_put_view,
               vjp={"x": lambda g, chain: cut_view(g, chain=chain)})
 _put_part = native_or("put_view", partial(_put_view_kernel, np))  # which moves numbers of 16 bits as they are

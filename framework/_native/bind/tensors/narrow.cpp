@@ -12,7 +12,8 @@ namespace {
 
 // What may stand beside the arrays: no dtype can be in it.
 bool is_simple(PyObject* x) {
-    return PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyBool_Check(x) || x == Py_None || PyUnicode_CheckExact(x);
+    return PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyBool_Check(x) || x == Py_None || PyUnicode_CheckExact(x) ||
+           PySlice_Check(x) || x == Py_Ellipsis;
 }
 
 bool is_simple_setting(PyObject* x, int deep = 3) {
