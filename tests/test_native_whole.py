@@ -136,3 +136,36 @@ def test_many_small_products_of_bfloat16(shape):
     draw = np.random.default_rng(0)
     x, y = (fw.tensor(draw.standard_normal((*batch, *s))).bfloat16() for s in ((m, k), (k, n)))
     assert fw.equal(x @ y, (x.float() @ y.float()).bfloat16())
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_traces_and_cross_products_of_whole_and_narrow_numbers():
+    draw = np.random.default_rng(0)
+    x, y = (fw.tensor(draw.integers(-2**62, 2**62, (4, 3))) for _ in range(2))
+    np.testing.assert_array_equal(fw.linalg.cross(x, y).numpy(), np.cross(x.numpy(), y.numpy()))
+    np.testing.assert_array_equal(fw.linalg.cross(x, y[:1]).numpy(), np.cross(x.numpy(), y[:1].numpy()))
+    assert fw.trace(x).item() == np.trace(x.numpy()) and fw.trace(fw.zeros(0, 3, dtype=fw.int64)).item() == 0
+    for kind in (fw.float16, fw.bfloat16):
+        for shape in ((5, 7), (20, 30), (0, 3)):
+            z = fw.tensor(draw.standard_normal(shape)).to(kind)
+            assert fw.equal(fw.trace(z), fw.trace(z.float()).to(kind))
+            assert fw.equal(fw.trace(z.T), fw.trace(z.T.float()).to(kind))
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 1001])
+def test_signs_of_whole_numbers(n):
+    x = np.random.default_rng(n).integers(-5, 5, 2 * n)
+    for a in (x, x[::2], np.append(x, LEAST)):
+        np.testing.assert_array_equal(fw.signbit(fw.from_numpy(a)).numpy(), a < 0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("n", [5, 300])
+def test_elements_by_python_functions(dtype, n):
+    """Rounded once, from Python's numbers, whatever way they take."""
+    kind = getattr(fw, dtype)
+    x = fw.tensor(np.random.default_rng(n).standard_normal((n, 2))).to(kind)
+    found = x.clone().map_(x[:1], lambda a, b: a * b + 1e-3)
+    want = [float(a) * float(b) + 1e-3 for row in x.float().tolist() for a, b in zip(row, x[0].float().tolist())]
+    np.testing.assert_array_equal(found._array.view(np.uint16),
+                                  np.array(want).astype(kind.numpy).reshape(n, 2).view(np.uint16))

@@ -31,6 +31,7 @@ template <class T> void cross(const T* x, const T* y, int64_t outer, int64_t inn
     });
 }
 template void cross(const float*, const float*, int64_t, int64_t, float*);
+template void cross(const uint64_t*, const uint64_t*, int64_t, int64_t, uint64_t*);  // whole numbers, which may run over
 template void cross(const double*, const double*, int64_t, int64_t, double*);
 
 }  // namespace fw

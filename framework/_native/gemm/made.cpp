@@ -49,5 +49,6 @@ FW_MADE(double)
 FW_MADE(int64_t)
 template float trace(const float*, int64_t, int64_t);
 template double trace(const double*, int64_t, int64_t);
+template uint64_t trace(const uint64_t*, int64_t, int64_t);  // whole numbers, which may run over
 
 }  // namespace fw

@@ -9,6 +9,7 @@ from ...backends import about_to_read, device_flags
 from ...errors import DTypeError, ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor, wrap
+from ..convert.cast import clone_op
 from ..record.args import size_args, tensor_arg
 from ..record.batched import call, looped
 from ..record.op import Op
@@ -78,6 +79,8 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
         raise ValueError(f"nonzero_static: size must not be negative, got {size}")
     found = slice_along(nonzero(tensor_arg(input, "nonzero_static")), 0, slice(0, size))
     missing = size - found.shape[0]
+    if not missing:
+        return clone_op.run(found)
     return cat_op.run(found, found.new_full((missing, input.ndim), fill_value), dim=0)  # type: ignore[attr-defined]
 
 

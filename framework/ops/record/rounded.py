@@ -76,7 +76,8 @@ def _rounded(value: Any, dtype: Any) -> Any:
     return converted(value, dtype) if getattr(value, "dtype", None) == _WIDE else value
 
 
-_SIMPLE = frozenset((int, float, bool, type(None), str, slice, type(Ellipsis)))  # settings in which no dtype can be
+# settings in which no dtype can be
+_SIMPLE = frozenset((int, float, bool, type(None), str, slice, type(Ellipsis)))
 
 
 def _of_one_kind(arrays: tuple, settings: dict) -> np.dtype | None:

@@ -4,13 +4,18 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...backends.native import converted
+from ...dtypes import FLOATING
 from ...errors import AutogradError, ShapeError
 from ...tensor import Tensor, wrap
 from ..convert.cast import to
 from ..record.args import tensor_arg
 from ..record.public import public
+from ..record.rounded import widened
 from ..shape.broadcast import broadcast_shape
 from .inplace import copy_
+
+FEW = 64  # numbers of 16 bits that are not worth being widened first
 
 
 def _mapped(x: Tensor, function: Callable, *others: Tensor, name: str) -> Tensor:
@@ -21,14 +26,22 @@ def _mapped(x: Tensor, function: Callable, *others: Tensor, name: str) -> Tensor
             raise ShapeError(f"{name}: other of shape {list(other.shape)} does not broadcast to "
                              f"{list(x.shape)}")
     arrays = [t._array if type(t._array) is np.ndarray else to(t, "cpu")._array for t in (x, *others)]
-    if others and arrays[0].shape != arrays[1].shape:
-        spread = np.empty(arrays[0].shape, arrays[1].dtype)
+    shape, dtype = arrays[0].shape, x._array.dtype
+    narrow = x._array.size > FEW and dtype.itemsize == 2 and dtype.kind in FLOATING
+    if others and arrays[1].shape != shape:
+        spread = np.empty(shape, arrays[1].dtype)
         spread[...] = arrays[1]
         arrays[1] = spread
-    rows, dtype = [a.reshape(-1).tolist() for a in arrays], x._array.dtype
+    rows = [(widened(a) if narrow else a).ravel().tolist() for a in arrays]
     found = map(function, *rows)
-    flat = np.fromiter(found, dtype, len(rows[0])) if dtype.char in "fdl" else np.array(list(found), dtype)
-    return copy_(x, wrap(flat.reshape(arrays[0].shape)))
+    if narrow or dtype.char in "fdl":
+        flat = np.fromiter(found, np.float64 if narrow else dtype, len(rows[0]))
+        flat = converted(flat, dtype) if narrow else flat
+    else:
+        flat = np.array(list(found), dtype)
+    if len(shape) != 1:
+        flat.shape = shape
+    return copy_(x, wrap(flat))
 
 
 @public("", method=True)

@@ -35,7 +35,7 @@ template <class T> nb::object crossed_in_rows(const Array& x, const Array& y, in
 
 // Along a dimension of 3 counted from the end; the others broadcast.
 nb::object crossed(Array x, Array y, int dim) {
-    if (!x.is_float() || !y.usable() || x.type() != y.type() || x.ndim() != y.ndim() || !x.size() || !y.size())
+    if (!x.usable() || (!x.is_float() && !x.is<int64_t>()) || !y.usable() || x.type() != y.type() || x.ndim() != y.ndim() || !x.size() || !y.size())
         return not_implemented();
     if (dim >= 0 || dim < -x.ndim()) return not_implemented();
     const int at = x.ndim() + dim;
@@ -51,6 +51,7 @@ nb::object crossed(Array x, Array y, int dim) {
         held[0] = repeated(x, x.ndim(), shape), held[1] = repeated(y, x.ndim(), shape);
         x.p = reinterpret_cast<PyArrayObject*>(held[0].ptr()), y.p = reinterpret_cast<PyArrayObject*>(held[1].ptr());
     }
+    if (x.is<int64_t>()) return crossed_in_rows<uint64_t>(x, y, at);
     return x.is<float>() ? crossed_in_rows<float>(x, y, at) : crossed_in_rows<double>(x, y, at);
 }
 

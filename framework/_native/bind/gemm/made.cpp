@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "base/half.h"
 #include "bind/array.h"
+#include "bind/bf16_array.h"
 
 namespace fw {
 namespace {
@@ -54,11 +56,24 @@ nb::object powers_of(Array x, int64_t count, bool falling) {
     });
 }
 
+constexpr int64_t FEW = 256;  // numbers of 16 bits, which are widened first
+
+template <class H> void trace_of_few(const H* x, int64_t m, int64_t n, H* out) {
+    float wide[FEW], sum;
+    widen(wide, x, m * n);
+    sum = trace(static_cast<const float*>(wide), m, n);
+    narrow(out, &sum, 1);
+}
+
 nb::object traced(Array A) {
-    if (!A.is_float() || A.ndim() != 2) return not_implemented();
+    const bool few = A.usable() && A.size() <= FEW && (A.type() == NPY_HALF || is_bf16(A));
+    if ((!few && !A.is_float() && !A.is<int64_t>()) || A.ndim() != 2) return not_implemented();
     const InRows rows(A);
     NewArray out = new_array(0, nullptr, A.type());
-    if (A.is<float>()) *out.data<float>() = trace(rows.data<float>(), A.shape(0), A.shape(1));
+    if (A.type() == NPY_HALF) trace_of_few(rows.data<Half>(), A.shape(0), A.shape(1), out.data<Half>());
+    else if (few) trace_of_few(rows.data<Bf16>(), A.shape(0), A.shape(1), out.data<Bf16>());
+    else if (A.is<int64_t>()) *out.data<uint64_t>() = trace(rows.data<uint64_t>(), A.shape(0), A.shape(1));
+    else if (A.is<float>()) *out.data<float>() = trace(rows.data<float>(), A.shape(0), A.shape(1));
     else *out.data<double>() = trace(rows.data<double>(), A.shape(0), A.shape(1));
     return give(out);
 }

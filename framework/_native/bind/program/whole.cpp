@@ -101,7 +101,17 @@ template <class Bits> void signs_of(const Array& x, bool* to) {
     const Bits* from = rows.data<Bits>();
     const int64_t n = x.size();
     Release release(n * int64_t(sizeof(Bits)));
-    for (int64_t i = 0; i < n; ++i) to[i] = from[i] < 0;
+    int64_t i = 0;
+#if defined(FW_AVX512)
+    if constexpr (sizeof(Bits) == 8) {
+        for (; i + 64 <= n; i += 64) {
+            uint64_t signs = 0;
+            for (int k = 0; k < 8; ++k) signs |= uint64_t(_mm512_movepi64_mask(_mm512_loadu_si512(from + i + 8 * k))) << (8 * k);
+            _mm512_storeu_si512(to + i, _mm512_maskz_set1_epi8(signs, 1));
+        }
+    }
+#endif
+    for (; i < n; ++i) to[i] = from[i] < 0;
 }
 
 nb::object signbit(Array x, nb::handle out_given) {
