@@ -166,6 +166,7 @@ def test_elements_by_python_functions(dtype, n):
     kind = getattr(fw, dtype)
     x = fw.tensor(np.random.default_rng(n).standard_normal((n, 2))).to(kind)
     found = x.clone().map_(x[:1], lambda a, b: a * b + 1e-3)
-    want = [float(a) * float(b) + 1e-3 for row in x.float().tolist() for a, b in zip(row, x[0].float().tolist())]
+    first = x[0].float().tolist()
+    want = [a * b + 1e-3 for row in x.float().tolist() for a, b in zip(row, first)]
     np.testing.assert_array_equal(found._array.view(np.uint16),
                                   np.array(want).astype(kind.numpy).reshape(n, 2).view(np.uint16))
