@@ -31,7 +31,7 @@ template <class T, class F> FW_INLINE void each(T* d, const T* a, const T* b, in
 template <class T, class F> FW_INLINE void each(T* d, const T* a, const T* b, const T* c, int64_t n, F f) {
     int64_t i = 0;
     for (; i + lanes<T> <= n; i += lanes<T>)
-        store<T>(d + i, f(load_stream(a + i), load_stream(b + i), load_stream(c + i)));
+        store<T>(d + i, f(load(a + i), load(b + i), load(c + i)));
     if (const int64_t k = n - i; k > 0)
         store_part<T>(d + i, f(load_part(a + i, k), load_part(b + i, k), load_part(c + i, k)), k);
 }
@@ -107,7 +107,7 @@ FW_TERNARY(sub_mul, wrapped<T>(unwrapped<T>(z) - unwrapped<T>(x) * unwrapped<T>(
 FW_TERNARY(mul_mul, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y) * unwrapped<T>(z)))
 FW_TERNARY(limit, (minimum<T>(maximum<T>(x, y), z)))
 FW_TERNARY(sub_limit, wrapped<T>(unwrapped<T>(x) - unwrapped<T>(minimum<T>(maximum<T>(x, y), z))))
-FW_TERNARY(lerp, wrapped<T>(unwrapped<T>(z) * (unwrapped<T>(y) - unwrapped<T>(x)) + unwrapped<T>(x)))
+FW_TERNARY(lerp, wrapped<T>(unwrapped<T>(y) * (unwrapped<T>(z) - unwrapped<T>(x)) + unwrapped<T>(x)))
 FW_TERNARY(where_positive, x > Vec<T>{} ? y : z)
 FW_TERNARY(where_nan, x != x ? y : z)
 FW_TERNARY(shrink, (magnitude<T>(x) <= y ? Vec<T>{} : z))
@@ -227,6 +227,13 @@ FW_SECOND(mul, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y)))
 FW_SECOND(add, wrapped<T>(unwrapped<T>(x) + unwrapped<T>(y)))
 FW_SECOND(sub, wrapped<T>(unwrapped<T>(x) - unwrapped<T>(y)))
 FW_SECOND(div, x / y)
+#define FW_SECOND_OF_THREE(name, expression)                                                    \
+    template <class T> void f_##name(T* d, const T* a, const T* b, const T* c, int64_t n) {     \
+        const Vec<T> y = splat<T>(*b);                                                          \
+        each(d, a, c, n, [y](Vec<T> x, Vec<T> z) -> Vec<T> { return expression; });             \
+    }
+FW_SECOND_OF_THREE(mul_add, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y) + unwrapped<T>(z)))
+FW_SECOND_OF_THREE(lerp, wrapped<T>(unwrapped<T>(y) * (unwrapped<T>(z) - unwrapped<T>(x)) + unwrapped<T>(x)))
 template <class T> void f_outside(T* d, const T* a, const T* b, const T* c, int64_t n) {
     const Vec<T> y = splat<T>(*b), z = splat<T>(*c);
     each(d, a, n, [y, z](Vec<T> x) -> Vec<T> { return as_numbers<T>((x <= y) | (x >= z)); });
@@ -251,6 +258,7 @@ template <class T> void f_shrink(T* d, const T* a, const T* b, const T* c, int64
     else each(d, a, c, n, kept);
 }
 #undef FW_SECOND
+#undef FW_SECOND_OF_THREE
 #undef FW_LIMIT
 
 #undef FW_UNARY
@@ -269,13 +277,14 @@ template <class T> struct Entry {
 // Those of all types of numbers, then those of whole ones, which cannot fail, or those of the others.
 #define I(name, cost) {#name, i_##name<T>, cost}
 #define I2(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, false}}
+#define I2_OF_3(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, false, false, true}}
 #define IT(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, false, true}}
 #define I3(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, true}}
 #define FW_FOR_ALL                                                                                                    \
     I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), IT(add, 1), I2(sub, 1), IT(mul, 1), I2(maximum, 1), I2(minimum, 1),    \
         I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1), I(xor, 1), I(where, 1),      \
-        I(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I3(limit, 2), I3(sub_limit, 3), I(lerp, 3), I(where_positive, 2), \
-        I2(where_nan, 2), I2(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3)
+        I2_OF_3(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I3(limit, 2), I3(sub_limit, 3), I2_OF_3(lerp, 3), I(where_positive, 2), \
+        I2_OF_3(where_nan, 2), I2_OF_3(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3)
 
 template <class T, bool Whole> struct Instructions {
     static constexpr Entry<T> all[] = {FW_FOR_ALL, {"bit_and", i_and<T>, 1}, {"bit_or", i_or<T>, 1},
@@ -295,6 +304,7 @@ template <class T> struct Instructions<T, false> {
 #undef FW_FOR_ALL
 #undef I
 #undef I2
+#undef I2_OF_3
 #undef IT
 #undef I3
 

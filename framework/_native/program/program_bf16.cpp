@@ -83,7 +83,7 @@ template <class H> constexpr auto direct_steps() {
         FW_STEP("trunc", 1, math::trunc<V>(x)),
         FW_STEP("rint", 1, math::rint<V>(x)),
         FW_STEP("limit", 3, minimum<float>(maximum<float>(x, y), z)),
-        FW_STEP("lerp", 3, z * (y - x) + x),
+        FW_STEP("lerp", 3, y * (z - x) + x),
         FW_STEP("hard_gate", 1, hard_gate<float>(x)),
         FW_STEP("hardswish", 1, x * hard_gate<float>(x)),
         FW_STEP("smooth", 3, smooth<float>(x - y, z)),

@@ -25,6 +25,10 @@ PAIRS: dict[str, tuple[str, dict[int, str]]] = {
 }
 
 
+# whose first two operands may change places: a number comes second, where the engine keeps it in a register
+EITHER_WAY = {"add", "mul", "mul_add", "mul_mul"}
+
+
 class Step(NamedTuple):
     """One instruction: its name, the slot of the result, and those of up to three operands."""
 
@@ -59,7 +63,7 @@ class Program(NamedTuple):
 # {instruction: (its operands, the expression that it computes, the settings among them)}, parts before wholes
 _WHOLE: dict[str, tuple[str, str, str]] = {
     "sub_limit": ("x y z", "x - minimum(maximum(x, y), z)", ""),
-    "lerp": ("x y z", "x + z * (y - x)", ""),
+    "lerp": ("x y z", "x + y * (z - x)", ""),
     "leaky": ("x y", "where(x > 0, x, y * x)", ""),
     "where_positive": ("x y z", "where(x > 0, y, z)", ""),
     "where_nan": ("x y z", "where(x != x, y, z)", ""),
@@ -230,6 +234,8 @@ class _Compiler:
         used, free, placed = 0, [], []
         for n in work:
             name, *operands = keys[n]
+            if name in EITHER_WAY and operands[0] in self.settled and operands[1] not in self.settled:
+                operands[:2] = operands[1::-1]
             places = tuple(slots[o] for o in operands)
             for o in dict.fromkeys(operands):
                 if last_use[o] == n and slots[o] >= first and o not in once:
