@@ -103,8 +103,17 @@ _SOURCES = {f"{name}_" if p.inplace else name: p for p in PUBLIC for name in p.m
 
 
 def _method(name: str) -> Callable:
+    """The method as a function of its own, which says what is wrong with what is no tensor."""
     p = _SOURCES[name]
-    return inplace(bare(p.function), name[:-1], p.op, p.call) if p.inplace else p.function
+    if p.inplace:
+        return inplace(bare(p.function), name[:-1], p.op, p.call)
+
+    @wraps(p.function)
+    def form(input: Tensor, *args: Any, **settings: Any) -> Tensor:
+        if not isinstance(input, Tensor):
+            tensor_arg(input, name)
+        return p.function(input, *args, **settings)
+    return form
 
 
 def _example(call: str, make: str, rest: str) -> str:
@@ -114,13 +123,7 @@ def _example(call: str, make: str, rest: str) -> str:
 
 def _function(name: str, rest: str = "", make: str = "fw.tensor([0.5, 0.25])") -> Callable:
     """``x.name(...)`` as a function; the others are for its example: further arguments, and ``x``."""
-    method = _method(name)
-
-    @wraps(method)
-    def form(input: Tensor, *args: Any, **settings: Any) -> Tensor:
-        if not isinstance(input, Tensor):
-            tensor_arg(input, name)
-        return method(input, *args, **settings)
+    form = _method(name)
     form.__name__ = form.__qualname__ = name
     form.__module__ = __name__
     form.__doc__ = (f"``input.{name}(...)``: writes into ``input`` and returns it."

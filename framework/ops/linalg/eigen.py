@@ -12,6 +12,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.complex_parts import real_op
 from ..shape.diagonals import diagonal_op
+from . import lapack
 from .factor import (
     check_phase,
     column,
@@ -73,15 +74,6 @@ class Eig(NamedTuple):
     eigenvectors: Tensor
 
 
-def _eig_kernel(xp: Any, A: Any) -> tuple:
-    to = xp.result_type(A.dtype, xp.complex64)
-    if hasattr(xp.linalg, "eig"):
-        values, vectors = xp.linalg.eig(A)
-    else:  # older CuPy: by way of the host
-        values, vectors = (xp.asarray(part) for part in np.linalg.eig(xp.asnumpy(A)))
-    return values.astype(to), vectors.astype(to)
-
-
 def _eig_infer(A: Meta) -> tuple[Meta, Meta]:
     to = BY_NUMPY[np.result_type(A.dtype.numpy, np.complex64)]
     return Meta(A.shape[:-1], to), Meta(A.shape, to)
@@ -104,7 +96,7 @@ def _eig_vjp(g: list, A_dtype: Any, eigenvalues: Any, V: Any) -> tuple:
 
 
 eig_op = Op("eig", "A",
-            batch=leading, kernel=_eig_kernel, outputs="eigenvalues V", infer=_eig_infer, vjp=_eig_vjp)
+            batch=leading, kernel=lapack.eig, outputs="eigenvalues V", infer=_eig_infer, vjp=_eig_vjp)
 
 
 @public("linalg", op=eig_op, out=True, autocast="float32")
@@ -120,12 +112,6 @@ def eig(input: Tensor) -> Eig:
     return Eig(*eig_op.run(matrix(input, "eig", name="input")))
 
 
-def _eigvals_kernel(xp: Any, A: Any) -> Any:
-    values = (xp.linalg.eigvals(A) if hasattr(xp.linalg, "eigvals")
-              else xp.asarray(np.linalg.eigvals(xp.asnumpy(A))))  # older CuPy: by way of the host
-    return values.astype(xp.result_type(A.dtype, xp.complex64))
-
-
 def _eigvals_vjp(g: Any, A: Any) -> Any:
     V = eig_op(A)[1]
     out = solve_op(turned(V), (row(g) * eye(V, V.shape[-1])) @ turned(V))
@@ -133,7 +119,7 @@ def _eigvals_vjp(g: Any, A: Any) -> Any:
 
 
 # the values alone, half of the work; with a gradient the vectors are wanted, too
-eigvals_op = Op("eigvals", "A", batch=leading, adjoint=True, kernel=_eigvals_kernel,
+eigvals_op = Op("eigvals", "A", batch=leading, adjoint=True, kernel=lapack.eigvals,
                 infer=lambda A: _eig_infer(A)[0], vjp={"A": _eigvals_vjp})
 
 

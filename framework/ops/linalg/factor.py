@@ -9,7 +9,6 @@ on it has no derivative and is refused (M. Seeger et al., "Auto-differentiating 
 """
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from ..shape.cuda import triangle
 from ..shape.diagonals import diagonal_op, tril_op, triu_op
 from ..shape.slices import put_slice, slice_op
 from ..shape.view import reshape_op
-from . import cuda_triangular
+from . import cuda_triangular, lapack
 from .cuda_slopes import eigen_middle, mirrored, product, singular_middle
 from .matmul import swap_last
 
@@ -39,7 +38,9 @@ def checked(text: str) -> Callable:
     def mark(kernel: Callable) -> Callable:
         def run(xp: Any, *args: Any, **settings: Any) -> Any:
             try:
-                with nullcontext() if xp is np else cuda.linalg_raises(text.partition(":")[0]):
+                if xp is np:
+                    return kernel(xp, *args, **settings)
+                with cuda.linalg_raises(text.partition(":")[0]):
                     return kernel(xp, *args, **settings)
             except np.linalg.LinAlgError as error:
                 raise LinAlgError(f"{text} ({error})") from None
@@ -335,8 +336,7 @@ def _svd_infer(A: Meta, *, full: bool) -> tuple[Meta, Meta, Meta]:
 
 
 svd_op = Op("svd", "A", batch=leading, native="small_svd", outputs="U S Vh", vjp=_svd_vjp, infer=_svd_infer,
-            kernel=checked("svd: no convergence; is there a nan or inf in the matrix?")(
-                lambda xp, A, *, full: tuple(xp.linalg.svd(A, full_matrices=full))))
+            kernel=checked("svd: no convergence; is there a nan or inf in the matrix?")(lapack.svd))
 
 
 def _svdvals_vjp(g: Any, A: Any) -> Any:
@@ -348,8 +348,7 @@ def _svdvals_vjp(g: Any, A: Any) -> Any:
 svdvals_op = Op("svdvals", "A", batch=leading, adjoint=True, native="small_svdvals",
                 infer=lambda A: Meta((*A.shape[:-2], min(A.shape[-2:])), A.dtype.to_real()),
                 vjp={"A": _svdvals_vjp},
-                kernel=checked("svd: no convergence; is there a nan or inf in the matrix?")(
-                    lambda xp, A: xp.linalg.svd(A, compute_uv=False)))
+                kernel=checked("svd: no convergence; is there a nan or inf in the matrix?")(lapack.svdvals))
 
 
 # -- eigenvalues ----------------------------------------------------------------------------------
@@ -374,8 +373,7 @@ def _eigh_vjp(g: list, eigenvalues: Any, V: Any) -> tuple:
 
 eigh_op = Op("eigh", "A", batch=leading, native="small_eigh", outputs="eigenvalues V", vjp=_eigh_vjp,
              infer=lambda A, *, uplo: (Meta(A.shape[:-1], A.dtype.to_real()), A),
-             kernel=checked("eigh: no convergence; is there a nan or inf in the matrix?")(
-                 lambda xp, A, *, uplo: tuple(xp.linalg.eigh(A, UPLO=uplo))))
+             kernel=checked("eigh: no convergence; is there a nan or inf in the matrix?")(lapack.eigh))
 
 
 def _eigvalsh_vjp(g: Any, A: Any, uplo: str) -> Any:
@@ -387,4 +385,4 @@ eigvalsh_op = Op("eigvalsh", "A", batch=leading, native="small_eigvalsh", adjoin
                  infer=lambda A, *, uplo: Meta(A.shape[:-1], A.dtype.to_real()),
                  vjp={"A": _eigvalsh_vjp},
                  kernel=checked("eigvalsh: no convergence; is there a nan or inf in the matrix?")(
-                     lambda xp, A, *, uplo: xp.linalg.eigvalsh(A, UPLO=uplo)))
+                     lapack.eigvalsh))

@@ -13,7 +13,7 @@ from ..reduce.sums import mean
 from .decompositions import QR
 from .decompositions import qr as reduced_qr
 from .decompositions import svd as linalg_svd
-from .factor import column, eye, matrix, turned, use_kernel
+from .factor import column, eye, matrix, svd_op, turned, use_kernel
 from .lu import _lu
 from .lu import lu_solve as linalg_lu_solve
 from .matmul import promoted, swap_last
@@ -96,7 +96,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> USV:
         *batch, m, n = matrix(input, "svd", square=False, name="input").shape
         S = linalg_svd(input, full_matrices=False).S
         return USV(input.new_zeros((*batch, m, m)), S, input.new_zeros((*batch, n, n)))  # type: ignore
-    U, S, Vh = linalg_svd(matrix(input, "svd", square=False, name="input"), full_matrices=not some)
+    U, S, Vh = svd_op.run(matrix(input, "svd", square=False, name="input"), full=not some)
     return USV(U, S, turned(Vh))
 
 

@@ -52,12 +52,12 @@ def _pinv_kernel(xp: Any, A: Any, *, rtol: Any, atol: Any, hermitian: bool) -> A
         w, v = eigh_op(A, uplo="L") if xp is np else xp.linalg.eigh(A)
         size = abs(w)
         keep = size > _limit(xp, size.max(axis=-1, keepdims=True, initial=0), atol, rtol)
-        inverse = xp.where(keep, 1 / xp.where(keep, w, xp.ones_like(w)), xp.zeros_like(w))
+        inverse = keep / xp.where(keep, w, xp.ones_like(w))
         return matmul_op(v * inverse[..., None, :], turned(v))
     # what the record asks of a GPU besides, whether it has converged, would be waited for
     u, s, vh = svd_op(A, full=False) if xp is np else xp.linalg.svd(A, full_matrices=False)
     keep = s > _limit(xp, s, atol, rtol)
-    inverse = xp.where(keep, 1 / xp.where(keep, s, xp.ones_like(s)), xp.zeros_like(s))
+    inverse = keep / xp.where(keep, s, xp.ones_like(s))
     return matmul_op(turned(vh) * inverse[..., None, :], turned(u))
 
 

@@ -223,7 +223,8 @@ def _nan_call(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
     if not isinstance(input, Tensor) or input._array.dtype.kind not in FLOATING:
         return None
     least, most = _limits(input.dtype)
-    nan = _replacement(nan, 0.0, "nan")
+    if type(nan) is not float:
+        nan = _replacement(nan, 0.0, "nan")
     if posinf is neginf is None:
         return _nan_to_limits, (input,), {"nan": nan, "high": most, "low": least}
     return _nan_to_num, (input,), {"nan": nan, "high": _replacement(posinf, most, "posinf"),

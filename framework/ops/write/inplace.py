@@ -484,16 +484,13 @@ def recorded_into(x: Tensor, call: Call, name: str) -> bool:
     return True
 
 
-def _kept_whole(name: str, form: Callable) -> Callable:
-    """``form`` of a function that leaves whole numbers as they are: the change of those is only counted."""
-    @wraps(form)
-    def short(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if type(x) is not Tensor or args or kwargs or x._array.dtype.kind not in "iu" or quiet.run is None:
-            return form(x, *args, **kwargs)
-        memory_of(x, name)  # which says whether it may be written
-        bump(x, name)
-        return x
-    return short
+def _kept_whole(x: Tensor, name: str) -> bool:
+    """Whether ``x`` is of whole numbers, which a function leaves as they are: the change is only counted."""
+    if type(x) is not Tensor or x._array.dtype.kind not in "iu" or quiet.run is None:
+        return False
+    memory_of(x, name)  # which says whether it may be written
+    bump(x, name)
+    return True
 
 
 def _some_recorded(values: Any) -> bool:
@@ -507,6 +504,7 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
     """The in-place form ``name_`` of a public function whose first argument is the tensor; see ``public``."""
     method = f"{name}_"
     own = op if isinstance(op, Elementwise) else None
+    whole = own is not None and own.whole
     narrows = own is not None and own.result == "real"
     keeps_nothing = own is not None and own.result not in ("bool", "integer", "select") and own.keeps_nothing
 
@@ -518,6 +516,10 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
 
     @wraps(function)
     def form(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not isinstance(x, Tensor):
+            tensor_arg(x, method)
+        if whole and not args and not kwargs and _kept_whole(x, method):
+            return x
         if narrows and x.is_complex():
             raise DTypeError(f"{method}: the result is real, and this tensor {x.dtype}; use {name}()")
         if plan is not None:
@@ -545,8 +547,6 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
     if own is not None and not own.settings and len(own.inputs) <= 2 \
             and (call is None or getattr(call, "as_it_comes", False)):
         form = _straight(own, method, form)  # type: ignore[assignment]
-    if own is not None and own.whole:
-        form = _kept_whole(method, form)  # type: ignore[assignment]
     form.__name__ = form.__qualname__ = method
     form.__doc__ = f"``{name}`` in place: writes into this tensor and returns it."
     return form
