@@ -49,22 +49,22 @@ logical_not = _logic("logical_not", "Whether it is false (0).", "[False,  True]"
 bitwise_and = elementwise("bitwise_and", "x y", "x & y", """Bits set in both; logical and for bools.
     >>> fw.bitwise_and(fw.tensor([6, 3]), 2)
     tensor([2, 2])
-    """, ufunc="bitwise_and", result="integer", method="__and__ __rand__",
+    """, ufunc="bitwise_and", result="integer", writes="iub", method="__and__ __rand__",
     runtime="truth('and', x, y)")
 bitwise_or = elementwise("bitwise_or", "x y", "x | y", """Bits set in either; logical or for bools.
     >>> fw.bitwise_or(fw.tensor([4, 1]), 2)
     tensor([6, 3])
-    """, ufunc="bitwise_or", result="integer", method="__or__ __ror__",
+    """, ufunc="bitwise_or", result="integer", writes="iub", method="__or__ __ror__",
     runtime="truth('or', x, y)")
 bitwise_xor = elementwise("bitwise_xor", "x y", "x ^ y", """Bits set in exactly one of the two.
     >>> fw.bitwise_xor(fw.tensor([6, 3]), 2)
     tensor([4, 1])
-    """, ufunc="bitwise_xor", result="integer", method="__xor__ __rxor__",
+    """, ufunc="bitwise_xor", result="integer", writes="iub", method="__xor__ __rxor__",
     runtime="truth('xor', x, y)")
 bitwise_not = elementwise("bitwise_not", "x", "~x", """Every bit flipped; logical not for bools.
     >>> fw.bitwise_not(fw.tensor([0, 5]))
     tensor([-1, -6])
-    """, ufunc="invert", result="integer", method="__invert__",
+    """, ufunc="invert", result="integer", writes="iub", method="__invert__",
     runtime="truth('not', x)")
 
 
@@ -146,12 +146,12 @@ bitwise_left_shift = elementwise("bitwise_left_shift", "x y", "left_shift(x, y)"
     """The bits moved towards the high end: x * 2**y.
     >>> fw.bitwise_left_shift(fw.tensor([1, 3]), 2)
     tensor([ 4, 12])
-    """, ufunc="left_shift", result="integer", method="__lshift__")
+    """, ufunc="left_shift", result="integer", writes="iu", method="__lshift__")
 bitwise_right_shift = elementwise("bitwise_right_shift", "x y", "right_shift(x, y)",
     """The bits moved towards the low end, the sign kept: floor(x / 2**y).
     >>> fw.bitwise_right_shift(fw.tensor([8, -3]), 1)
     tensor([ 4, -2])
-    """, ufunc="right_shift", result="integer", method="__rshift__")
+    """, ufunc="right_shift", result="integer", writes="iu", method="__rshift__")
 reflected(bitwise_left_shift, "rlshift", "<<")
 reflected(bitwise_right_shift, "rrshift", ">>")
 isposinf = elementwise("isposinf", "x", "isposinf(x)", """Whether the element is +inf.

@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends import array_module
+from ...backends.native import native_or
 from ...dtypes import FLOATING, INEXACT
 from ...tensor import Tensor
 from ..convert.cast import cast
@@ -39,8 +40,15 @@ def reduced(x: Meta, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) ->
     return Meta(shape, x.dtype if dtype is None else dtype)
 
 
+_spread_over = native_or("spread", lambda g, size, over: NotImplemented)
+
+
 def spread(g: Any, x_shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     """The gradient of a sum: every element gets that of the sum it went into."""
+    if isinstance(g, np.generic):
+        g = np.asarray(g)
+    if type(g) is np.ndarray and (seen := _spread_over(g, x_shape, dims)) is not NotImplemented:
+        return seen
     return expand(reshape_op(g, shape=kept_shape(x_shape, dims)), size=x_shape)
 
 

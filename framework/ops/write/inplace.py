@@ -18,7 +18,7 @@ from ...autograd.forward import is_recorded
 from ...autograd.mode import state
 from ...autograd.written import move_to, replay_views
 from ...backends import array_module, on_device
-from ...backends.native import native_or
+from ...backends.native import copied, native_or
 from ...dtypes import FLOATING, INEXACT, can_cast
 from ...errors import DTypeError, LayoutError, ShapeError
 from ...node import Node
@@ -185,6 +185,8 @@ def _places(xp: Any, shape: tuple[int, ...], chain: tuple) -> Any:
 
 def _taken(g: Any, chain: tuple) -> Any:
     """The gradient of what was written: of values for one place only the one that was left there has any."""
+    if type(g) is np.ndarray and overlaps_itself(g):  # a sum's: not what the chain makes of memory
+        g = copied(g)
     part = _follow(g, chain)
     if not hasattr(raw(part), "strides") or not overlaps_itself(raw(part)):
         return part
@@ -420,19 +422,6 @@ def fill(input: Tensor, value: Any) -> Tensor:
 # -- the derived forms ---------------------------------------------------------------------------
 
 
-def _straight(op: Elementwise, name: str, form: Callable) -> Callable:
-    """``form`` of a function of one or two operands, quicker where a kernel can write straight into it."""
-    writes, n = op.writes, len(op.inputs)
-
-    @wraps(form)
-    def short(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        inputs = (x, *args)
-        if len(inputs) == n and not kwargs and form_into(op, x, inputs, _NO_SETTINGS, writes, name) is x:
-            return x
-        return form(x, *args, **kwargs)
-    return short
-
-
 def _wants(op: Op, kind: str, place: int, inputs: tuple) -> bool:
     """Whether backward wants that input or output of a call, given where it leads."""
     if op.joint is not None or op.variadic:
@@ -504,6 +493,9 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
     """The in-place form ``name_`` of a public function whose first argument is the tensor; see ``public``."""
     method = f"{name}_"
     own = op if isinstance(op, Elementwise) else None
+    straight = own is not None and not own.settings and len(own.inputs) <= 2 \
+        and (call is None or getattr(call, "as_it_comes", False))  # where a call may be one of the record
+    writes, others = (own.writes, len(own.inputs) - 1) if own is not None else ("", 0)
     whole = own is not None and own.whole
     narrows = own is not None and own.result == "real"
     keeps_nothing = own is not None and own.result not in ("bool", "integer", "select") and own.keeps_nothing
@@ -516,6 +508,9 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
 
     @wraps(function)
     def form(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if straight and not kwargs and len(args) == others and \
+                form_into(own, x, (x, *args), _NO_SETTINGS, writes, method) is x:
+            return x
         if not isinstance(x, Tensor):
             tensor_arg(x, method)
         if whole and not args and not kwargs and _kept_whole(x, method):
@@ -544,9 +539,6 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
         result = function(source, *args, **kwargs)
         return result if result is NotImplemented else write(x, result, method)
 
-    if own is not None and not own.settings and len(own.inputs) <= 2 \
-            and (call is None or getattr(call, "as_it_comes", False)):
-        form = _straight(own, method, form)  # type: ignore[assignment]
     form.__name__ = form.__qualname__ = method
     form.__doc__ = f"``{name}`` in place: writes into this tensor and returns it."
     return form

@@ -60,6 +60,22 @@ nb::object expand(Array x, nb::handle size) {
     return give(view_of(x, ndim, shape, strides, x.data<char>(), !repeated));
 }
 
+// The gradient of a sum: every element of `shape` sees that of the sum over `dims` which it went into, whether or not those were kept.
+nb::object spread(Array g, nb::handle size, nb::handle over) {
+    npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS], dims[NPY_MAXDIMS];
+    const int ndim = g.usable() ? numbers(size, shape) : -1, count = numbers(over, dims);
+    if (ndim < 0 || count < 0 || (g.ndim() != ndim && g.ndim() + count != ndim)) return not_implemented();
+    const bool kept = g.ndim() == ndim;
+    for (int d = 0, of = 0; d < ndim; ++d) {
+        const bool summed = std::find(dims, dims + count, d) != dims + count;
+        if (shape[d] < 1 || (!summed && of == g.ndim())) return not_implemented();
+        if (!(summed && !kept) && g.shape(of) != (summed ? 1 : shape[d])) return not_implemented();
+        strides[d] = summed ? 0 : g.stride(of);
+        of += !summed || kept;
+    }
+    return give(view_of(g, ndim, shape, strides, g.data<char>(), false));
+}
+
 // (bytes of its memory before the first element, bytes of it in all)
 nb::object memory_around(Array x) {
     if (!x.usable()) return not_implemented();
@@ -91,6 +107,7 @@ nb::object seen(Array x, nb::handle size, nb::handle steps, int64_t offset, bool
 
 FW_BIND(m) {
     m.def("expand", &expand, nb::arg("x"), nb::arg("size"));
+    m.def("spread", &spread, nb::arg("g"), nb::arg("size"), nb::arg("over"));
     m.def("memory_around", &memory_around, nb::arg("x"));
     m.def("seen", &seen, nb::arg("x"), nb::arg("size"), nb::arg("steps"), nb::arg("offset"), nb::arg("writeable"));
 }
