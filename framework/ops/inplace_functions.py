@@ -4,7 +4,6 @@
 ``nn.functional.relu_(x)`` are the methods and the ``inplace=True`` of functions by PyTorch's other names.
 """
 
-import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -15,8 +14,9 @@ from ..seam import settled
 from ..tensor import Tensor, bump, set_node
 from .index import index as index
 from .linalg import matmul as matmul
-from .pointwise import activations
 from .pointwise import compare as compare
+from .pointwise.activations import celu, elu, hardtanh, leaky_relu, selu
+from .pointwise.activations import threshold as limited
 from .record.args import tensor_arg
 from .record.into import guard
 from .record.public import PUBLIC, bare, public
@@ -60,7 +60,11 @@ def _replace(x: Tensor, view: Tensor, name: str) -> Tensor:
         raise AutogradError(f"{name}: other views of this tensor are in use, whose gradients could not be "
                             f"followed; use {name[:-1]}()")
     for other in live:
-        other._more.chain = (undo, *other._more.chain)  # type: ignore[union-attr, assignment]
+        theirs: Any = other._more
+        if theirs.links[0] is None:  # nearly always: one step from the base
+            theirs.links = ((None, undo), theirs.links[1])
+        else:
+            theirs.chain = (undo, *theirs.chain)
     if extras.base is not None:
         extras.links = (extras.links, step)
     x._array = view._array
@@ -131,18 +135,11 @@ def _function(name: str, rest: str = "", make: str = "fw.tensor([0.5, 0.25])") -
     return public()(form)
 
 
-def _activation(function: Callable, rest: str = "") -> Callable:
-    """An activation with ``inplace=True``."""
-    name = f"{function.__name__}_"
-
-    @wraps(function)
-    def form(input: Tensor, *args: Any, **settings: Any) -> Tensor:
-        return function(input, *args, **settings, inplace=True)
-    parameters = inspect.signature(function).parameters
-    form.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [p for p in parameters.values() if p.name != "inplace"], return_annotation=Tensor)
+def _activation(form: Callable, name: str, rest: str = "") -> Callable:
+    """An activation with ``inplace=True``, which ``form`` calls; it stands for its other arguments."""
     form.__name__ = form.__qualname__ = name
     form.__module__ = __name__
+    form.__annotations__ = {"input": Tensor, "return": Tensor}
     form.__doc__ = (f"``{name[:-1]}`` with ``inplace=True``: writes into ``input`` and returns it."
                     + _example(f"fw.nn.functional.{name}", "fw.tensor([0.5, -0.25])", rest))
     return public("nn.functional")(form)
@@ -208,10 +205,13 @@ tanh_ = _function("tanh_")
 trunc_ = _function("trunc_")
 xlogy_ = _function("xlogy_", "fw.tensor([2.0, 3.0])")
 zero_ = _function("zero_")
-celu_ = _activation(activations.celu)
-elu_ = _activation(activations.elu)
-hardtanh_ = _activation(activations.hardtanh)
-leaky_relu_ = _activation(activations.leaky_relu)
-selu_ = _activation(activations.selu)
-threshold_ = _activation(activations.threshold, "0.1, 0.0")
+celu_ = _activation(lambda input, alpha=1.0: celu(input, alpha, True), "celu_")
+elu_ = _activation(lambda input, alpha=1.0: elu(input, alpha, True), "elu_")
+hardtanh_ = _activation(lambda input, min_val=-1.0, max_val=1.0: hardtanh(input, min_val, max_val, True),
+                        "hardtanh_")
+leaky_relu_ = _activation(lambda input, negative_slope=0.01: leaky_relu(input, negative_slope, True),
+                          "leaky_relu_")
+selu_ = _activation(lambda input: selu(input, True), "selu_")
+threshold_ = _activation(lambda input, threshold, value: limited(input, threshold, value, True), "threshold_",
+                         "0.1, 0.0")
 public("nn.functional")(relu_)

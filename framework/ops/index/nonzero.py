@@ -6,15 +6,14 @@ from typing import Any
 import numpy as np
 
 from ...backends import about_to_read, device_flags
+from ...dtypes import int64
 from ...errors import DTypeError, ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor, wrap
-from ..convert.cast import clone_op
 from ..record.args import size_args, tensor_arg
 from ..record.batched import call, looped
-from ..record.op import Op
+from ..record.op import Meta, Op
 from ..record.public import public
-from ..shape.join import cat_op
 from ..shape.slices import slice_along
 from ..shape.view import take_shape
 
@@ -66,7 +65,19 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     return tuple([slice_along(places, 1, i).contiguous() for i in range(max(input.ndim, 1))])
 
 
-@public(method=True, out=True)
+def _static_kernel(xp: Any, x: Any, *, size: int, fill_value: int) -> Any:
+    places = nonzero_op(x)[:size]
+    out = xp.empty((size, places.shape[1]), places.dtype)
+    out[:len(places)] = places
+    out[len(places):] = fill_value
+    return out
+
+
+nonzero_static_op = Op("nonzero_static", "x", kernel=_static_kernel,
+                       infer=lambda x, *, size, fill_value: Meta((size, len(x.shape)), int64))
+
+
+@public(method=True, out=True, op=nonzero_static_op)
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """``nonzero`` with ``size`` rows: the first ones, and rows of ``fill_value`` where there are fewer.
 
@@ -77,11 +88,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """
     if size < 0:
         raise ValueError(f"nonzero_static: size must not be negative, got {size}")
-    found = slice_along(nonzero(tensor_arg(input, "nonzero_static")), 0, slice(0, size))
-    missing = size - found.shape[0]
-    if not missing:
-        return clone_op.run(found)
-    return cat_op.run(found, found.new_full((missing, input.ndim), fill_value), dim=0)  # type: ignore[attr-defined]
+    return nonzero_static_op.run(tensor_arg(input, "nonzero_static"), size=size, fill_value=fill_value)
 
 
 @public()

@@ -241,6 +241,10 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
     >>> fw.nan_to_num(fw.tensor([float("nan"), 1.0]))
     tensor([0., 1.])
     """
+    if posinf is neginf is None and type(nan) is float and type(input) is Tensor \
+            and input._array.dtype.kind in FLOATING:
+        least, most = _limits(input.dtype)
+        return _nan_to_limits.run(input, nan=nan, high=most, low=least)
     call = _nan_call(tensor_arg(input, "nan_to_num"), nan, posinf, neginf)
     if call is not None:
         return run_call(call)

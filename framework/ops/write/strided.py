@@ -103,7 +103,8 @@ class _Memory:
 def _unstride_kernel(xp: Any, x: Any, *, shape: tuple, stride: tuple, offset: int, layout: tuple) -> Any:
     low = min(offset, 0)
     memory = xp.zeros(max(_span(shape, layout), _span(x.shape, stride, offset)) - low, x.dtype)
-    if xp is np and x.size and 0 not in shape and _add_in_steps(memory, x, stride, offset - low):
+    if xp is np and x.size and 0 not in shape and (
+            _add_few(memory, x, stride, offset - low) or _add_in_steps(memory, x, stride, offset - low)):
         out = seen_in(memory, shape, tuple([s * x.itemsize for s in layout]), -low * x.itemsize, True)
         if out is not NotImplemented:
             return out
@@ -112,6 +113,7 @@ def _unstride_kernel(xp: Any, x: Any, *, shape: tuple, stride: tuple, offset: in
     return memory[_positions(xp, shape, layout, -low)]
 
 
+_add_few = native_or("add_seen", lambda memory, x, stride, offset: False)
 _MOST_STEPS = 64
 
 

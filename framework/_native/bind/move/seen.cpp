@@ -76,6 +76,36 @@ nb::object spread(Array g, nb::handle size, nb::handle over) {
     return give(view_of(g, ndim, shape, strides, g.data<char>(), false));
 }
 
+// memory[offset + sum of steps[d] * i[d]] += x[i] for one index after another, so that several may go to one place.
+template <class T> void add_at_steps(Array memory, Array x, const npy_intp* steps, int64_t offset) {
+    T* to = memory.data<T>();
+    npy_intp at[NPY_MAXDIMS] = {};
+    for (int64_t left = x.size(); left > 0; --left) {
+        const char* from = x.data<char>();
+        int64_t place = offset;
+        for (int d = 0; d < x.ndim(); ++d) from += at[d] * x.stride(d), place += at[d] * steps[d];
+        to[place] += *reinterpret_cast<const T*>(from);
+        for (int d = x.ndim(); d-- > 0 && ++at[d] == x.shape(d);) at[d] = 0;
+    }
+}
+
+// The gradient of a view with these steps (elements): its elements are added to those that they show of `memory`, a row.
+bool add_seen(Array memory, Array x, nb::handle by, int64_t offset) {
+    constexpr int64_t FEW = 1 << 12;  // Python's way adds a part that does not meet itself at once
+    npy_intp steps[NPY_MAXDIMS], reach;
+    if (!memory.is_float() || !x.usable() || x.type() != memory.type() || x.size() > FEW || numbers(by, steps) != x.ndim()) return false;
+    if (memory.ndim() != 1 || !memory.contiguous() || !memory.writeable()) return false;
+    npy_intp low = offset, high = offset;
+    for (int d = 0; d < x.ndim() && x.size(); ++d) {
+        if (__builtin_mul_overflow(x.shape(d) - 1, steps[d], &reach)) return false;
+        if (__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high)) return false;
+    }
+    if (x.size() && (low < 0 || high >= memory.size())) return false;
+    if (memory.is<float>()) add_at_steps<float>(memory, x, steps, offset);
+    else add_at_steps<double>(memory, x, steps, offset);
+    return true;
+}
+
 // (bytes of its memory before the first element, bytes of it in all)
 nb::object memory_around(Array x) {
     if (!x.usable()) return not_implemented();
@@ -108,6 +138,7 @@ nb::object seen(Array x, nb::handle size, nb::handle steps, int64_t offset, bool
 FW_BIND(m) {
     m.def("expand", &expand, nb::arg("x"), nb::arg("size"));
     m.def("spread", &spread, nb::arg("g"), nb::arg("size"), nb::arg("over"));
+    m.def("add_seen", &add_seen, nb::arg("memory"), nb::arg("x"), nb::arg("by"), nb::arg("offset"));
     m.def("memory_around", &memory_around, nb::arg("x"));
     m.def("seen", &seen, nb::arg("x"), nb::arg("size"), nb::arg("steps"), nb::arg("offset"), nb::arg("writeable"));
 }

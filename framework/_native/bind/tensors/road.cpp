@@ -10,6 +10,8 @@ namespace fw::tensors {
 namespace {
 
 constexpr int MOST = 24;              // inputs and settings of a call
+constexpr Py_ssize_t MOST_NAMES = 256;
+PyObject* in_place_names;  // of functions
 PyTypeObject* record_type;
 PyObject *plain_run, *plain_call, *after, *finish_many, *as_array, *row_major, *track, *link_view, *declined,
     *plain_elementwise, *resumed, *pick, *word_differentiable;
@@ -382,6 +384,17 @@ PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
 PyMethodDef elementwise_method = {"elementwise", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&elementwise)),
                                   METH_FASTCALL, nullptr};
 
+// The name of the in-place form of a function, of which there are few.
+nb::object in_place_name(PyObject* own) {
+    PyObject* known = PyUnicode_CheckExact(own) ? PyDict_GetItemWithError(in_place_names, own) : nullptr;
+    if (known) return nb::borrow(known);
+    if (PyErr_Occurred()) throw nb::python_error();
+    nb::object made = taken(PyUnicode_FromFormat("%S_", own));
+    if (PyUnicode_CheckExact(own) && PyDict_GET_SIZE(in_place_names) < MOST_NAMES && PyDict_SetItem(in_place_names, own, made.ptr()) < 0)
+        throw nb::python_error();
+    return made;
+}
+
 // (record, x, whether in place, name, **settings): a function of one tensor whose settings are numbers; Python is asked for all else.
 PyObject* applied(PyObject* plain, PyObject* const* args, Py_ssize_t n, PyObject* names) {
     return guarded([&]() -> PyObject* {
@@ -397,7 +410,7 @@ PyObject* applied(PyObject* plain, PyObject* const* args, Py_ssize_t n, PyObject
             const Call c(args[0], args + n - 1, 1, count, names);
             const nb::object inputs = tuple_of(args + 1, 1), settings = c.settings(), writes = asked(args[0], word_writes);
             const nb::object own = n > 3 && PyObject_IsTrue(args[3]) == 1 ? nb::borrow(args[3]) : asked(args[0], word_name);
-            const nb::object name = taken(PyUnicode_FromFormat("%S_", own.ptr()));
+            const nb::object name = in_place_name(own.ptr());
             PyObject* way[] = {args[0], args[1], inputs.ptr(), settings.ptr(), writes.ptr(), name.ptr()};
             nb::object written = write_form(way);
             if (written.is_valid()) return written.release().ptr();
@@ -415,6 +428,7 @@ void set_up(nb::object op, nb::dict with) {
     plain_run = of("run"), after = of("after"), finish_many = of("finish_many"), as_array = of("as_array");
     row_major = of("row_major"), track = of("track"), link_view = of("link_view"), declined = of("Declined");
     resumed = of("resumed"), plain_type = reinterpret_cast<PyTypeObject*>(of("PlainNode")), pick = of("Pick");
+    in_place_names = taken(PyDict_New()).release().ptr();
     word_differentiable = word("differentiable"), word_writes = word("writes"), word_name = word("name");
     word_cpu = word("cpu"), word_node = word("node"), word_in_graph = word("_node");
     cuda = of("cuda"), word_kernel_for = word("kernel_for"), word_array_type = word("array_type");
