@@ -135,11 +135,12 @@ def _function(name: str, rest: str = "", make: str = "fw.tensor([0.5, 0.25])") -
     return public()(form)
 
 
-def _activation(form: Callable, name: str, rest: str = "") -> Callable:
-    """An activation with ``inplace=True``, which ``form`` calls; it stands for its other arguments."""
+def _activation(function: Callable, form: Callable, rest: str = "") -> Callable:
+    """An activation with ``inplace=True``, as ``form`` calls it."""
+    name = f"{function.__name__}_"
     form.__name__ = form.__qualname__ = name
     form.__module__ = __name__
-    form.__annotations__ = {"input": Tensor, "return": Tensor}
+    form.__annotations__ = {n: kind for n, kind in function.__annotations__.items() if n != "inplace"}
     form.__doc__ = (f"``{name[:-1]}`` with ``inplace=True``: writes into ``input`` and returns it."
                     + _example(f"fw.nn.functional.{name}", "fw.tensor([0.5, -0.25])", rest))
     return public("nn.functional")(form)
@@ -205,13 +206,13 @@ tanh_ = _function("tanh_")
 trunc_ = _function("trunc_")
 xlogy_ = _function("xlogy_", "fw.tensor([2.0, 3.0])")
 zero_ = _function("zero_")
-celu_ = _activation(lambda input, alpha=1.0: celu(input, alpha, True), "celu_")
-elu_ = _activation(lambda input, alpha=1.0: elu(input, alpha, True), "elu_")
-hardtanh_ = _activation(lambda input, min_val=-1.0, max_val=1.0: hardtanh(input, min_val, max_val, True),
-                        "hardtanh_")
-leaky_relu_ = _activation(lambda input, negative_slope=0.01: leaky_relu(input, negative_slope, True),
-                          "leaky_relu_")
-selu_ = _activation(lambda input: selu(input, True), "selu_")
-threshold_ = _activation(lambda input, threshold, value: limited(input, threshold, value, True), "threshold_",
-                         "0.1, 0.0")
+celu_ = _activation(celu, lambda input, alpha=1.0: celu(input, alpha, True))
+elu_ = _activation(elu, lambda input, alpha=1.0: elu(input, alpha, True))
+hardtanh_ = _activation(hardtanh, lambda input, min_val=-1.0, max_val=1.0: hardtanh(
+    input, min_val, max_val, True))
+leaky_relu_ = _activation(leaky_relu, lambda input, negative_slope=0.01: leaky_relu(
+    input, negative_slope, True))
+selu_ = _activation(selu, lambda input: selu(input, True))
+threshold_ = _activation(limited, lambda input, threshold, value: limited(
+    input, threshold, value, True), "0.1, 0.0")
 public("nn.functional")(relu_)

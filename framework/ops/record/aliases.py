@@ -81,6 +81,8 @@ def _shares(a: Any, b: Any) -> bool:
 
 def overlaps_itself(array: Any) -> bool:
     """Whether several elements share one place in memory (told from the strides, on the safe side)."""
+    if array.flags.c_contiguous:
+        return False
     extent = array.itemsize
     for stride, size in sorted(zip(map(abs, array.strides), array.shape)):
         if size > 1:

@@ -51,6 +51,7 @@ nb::object summed(nb::object grad, PyObject* shape) {
     auto* array = reinterpret_cast<PyArrayObject*>(grad.ptr());
     if (!is_broadcast(array, shape)) return grad;
     const int n = int(PyTuple_GET_SIZE(shape));
+    if (n > NPY_MAXDIMS) return by_sum(grad, shape);  // which says what is wrong
     npy_intp sizes[NPY_MAXDIMS], count = 1;
     for (int d = 0; d < n; ++d) count *= sizes[d] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, d));
     if (count != PyArray_SIZE(array)) return by_sum(grad, shape);
