@@ -76,15 +76,19 @@ V digamma(V x) {
 template <class T> V polygamma(V z, int n) {
     constexpr int terms = short_digits<T> ? 8 : 12, turns = short_digits<T> ? 5 : 10;
     const double s = n + 1;
-    const auto inverse = [n](V y) {  // y^-s
-        const V one = 1.0 / y;
+    const auto power_of = [n](V one) {  // one^s
         V p = one;
         for (int k = 0; k < n; ++k) p *= one;
         return p;
     };
     V total = {};
-    for (int k = 0; k < terms + n; ++k, z += 1.0) total += inverse(z);
-    const V last = inverse(z), square = 1.0 / (z * z);
+    int k = 0;
+    for (; k + 1 < terms + n; k += 2, z += 2.0) {  // one division for two terms
+        const V next = z + 1.0, both = 1.0 / (z * next);
+        total += power_of(next * both) + power_of(z * both);
+    }
+    if (k < terms + n) total += power_of(1.0 / z), z += 1.0;
+    const V last = power_of(1.0 / z), square = 1.0 / (z * z);
     V tail = last * z / (s - 1) + 0.5 * last, power = last / z;
     double factor = s, factorial = 2, n_factorial = n % 2 ? 1 : -1;
     for (int j = 1; j <= turns; ++j, power *= square) {
