@@ -12,6 +12,22 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 16, 17, 30, 61, 127)
 
 
 @native
+@pytest.mark.parametrize("n", [2, 4, 8])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-6), (np.float64, 1e-15)])
+def test_short_real_lines(n: int, dtype: type, tolerance: float) -> None:
+    """Some thousands, for the threads; lines that overlap, that lie backwards, and in other orders."""
+    whole = np.random.default_rng(n).standard_normal((37, 200, 10)).astype(dtype)
+    frames = np.lib.stride_tricks.sliding_window_view(whole.reshape(37, -1), n, axis=1)[:, ::3]
+    some = whole[..., :n]
+    for x in (some, frames, whole[::-1, ::2, 1:n + 1], some.swapaxes(0, 1), some[:0]):
+        for norm in (None, "ortho", "forward"):
+            found = fw.fft.rfft(fw.from_numpy(x), norm=norm).numpy()
+            want = np.fft.rfft(x.astype(np.float64), norm=norm)
+            assert found.shape == want.shape and found.dtype == np.result_type(dtype, np.complex64)
+            assert np.abs(found - want).max(initial=0) <= 8 * n * tolerance
+
+
+@native
 @pytest.mark.parametrize("kind", ["fft", "ifft", "rfft", "irfft"])
 def test_transforms_are_numpys(kind: str) -> None:
     """Sizes of all radices, dimensions in any order, in any memory, of real and complex numbers."""

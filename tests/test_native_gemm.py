@@ -225,3 +225,25 @@ def test_einsum(equation, shapes):
     out = fw.einsum(equation, *map(fw.from_numpy, arrays)).numpy()
     right = np.einsum(equation, *(a.astype(np.float64) for a in arrays))
     assert np.allclose(out, right, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("m", [1, 3, 9, 64])
+def test_many_products_of_few_numbers(m, dtype):
+    """With one operand in registers: any strides, operands that broadcast, and by any number of threads."""
+    rng = np.random.default_rng(m)
+    for k in range(1, 6):
+        for n in range(1, 6):
+            x = rng.standard_normal((300, m, k)).astype(dtype)
+            y = rng.standard_normal((300, k, n)).astype(dtype)
+            turned = np.ascontiguousarray(y.swapaxes(1, 2)).swapaxes(1, 2)
+            apart = np.repeat(x, 2, -1)[..., ::2]
+            want = x.astype(np.float64) @ y
+            for a, b in ((x, y), (x, turned), (apart, y), (x[::-1], y[::-1])):
+                for count in (1, 3):
+                    with with_threads(count):
+                        found = native.matmul(a, b)
+                    assert found.dtype == dtype
+                    exact = want[::-1] if a.strides[0] < 0 else want
+                    np.testing.assert_allclose(found, exact, 1e-5, 1e-5 if dtype is np.float32 else 1e-13)
+            np.testing.assert_allclose(native.matmul(x, y[:1]), x.astype(np.float64) @ y[:1], 1e-5, 1e-5)
