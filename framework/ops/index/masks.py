@@ -11,7 +11,7 @@ from ..pointwise.choose import where_op
 from ..record.args import tensor_arg
 from ..record.public import public
 from ..shape.alone import flattened
-from ..shape.broadcast import broadcast_shape, expand
+from ..shape.broadcast import broadcast_shape, take_size
 from ..shape.slices import take_slice
 from ..shape.view import take_shape
 from .index import count_true, mask_op, mask_put
@@ -27,9 +27,9 @@ def _mask_arg(mask: Any, op: str) -> Tensor:
 def _same_shape(x: Tensor, mask: Tensor, op: str) -> tuple[Tensor, Tensor]:
     if tensor_arg(x, op)._array.shape == mask._array.shape:
         return x, mask
-    shape = broadcast_shape((x.shape, mask.shape), op)
-    return (x if x.shape == shape else expand.run(x, size=shape),
-            mask if mask.shape == shape else expand.run(mask, size=shape))
+    shape = broadcast_shape((x._array.shape, mask._array.shape), op)
+    return (x if x._array.shape == shape else take_size(x, shape),
+            mask if mask._array.shape == shape else take_size(mask, shape))
 
 
 @public(method=True, op=mask_op, out=True)

@@ -15,7 +15,7 @@ from ..record.batched import along
 from ..record.deferred import Positions
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..shape.broadcast import broadcast_shape, expand
+from ..shape.broadcast import broadcast_shape, expand, take_size
 from ..shape.slices import slice_op
 from ..shape.view import take_shape
 from ..write.inplace import scalar_arg
@@ -156,15 +156,15 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     if dim is None:
         input, indices, dim = input.reshape(-1), indices.reshape(-1), 0  # type: ignore[attr-defined]
     at = one_dim(dim, input.ndim, "take_along_dim")
-    if indices.ndim != input.ndim:
+    own, there = input._array.shape, indices._array.shape
+    if len(own) != len(there):
         raise ShapeError(f"take_along_dim: indices must have as many dimensions as the tensor, got shapes "
-                         f"{list(indices.shape)} and {list(input.shape)}")
-    others = [s[:at] + (1,) + s[at + 1:] for s in (input.shape, indices.shape)] if input.ndim else [(), ()]
-    both = broadcast_shape(others, "take_along_dim")
-    if input.ndim and others[0] != others[1]:
-        input = expand.run(input, size=both[:at] + input.shape[at:at + 1] + both[at + 1:])
-        indices = expand.run(indices, size=both[:at] + indices.shape[at:at + 1] + both[at + 1:])
-    size = input.shape[at] if input.ndim else 1
+                         f"{list(there)} and {list(own)}")
+    if own and (own[:at], own[at + 1:]) != (there[:at], there[at + 1:]):
+        both = broadcast_shape([s[:at] + (1,) + s[at + 1:] for s in (own, there)], "take_along_dim")
+        input, indices = [take_size(x, both[:at] + s[at:at + 1] + both[at + 1:])
+                          for x, s in ((input, own), (indices, there))]
+    size = own[at] if own else 1
     if type(indices._array) is np.ndarray and indices._array.dtype.kind == "i" and quiet.run is not None and (
             not indices._array.size or extremes(indices._array)[0] >= 0):
         return gather(input, at, indices)

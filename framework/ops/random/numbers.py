@@ -141,6 +141,10 @@ def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Gene
         array = integers_at_once(low, high, _sizes((size,), "randint"))
         if array is not None:
             return made(RANDINT, array)
+    if generator is dtype is device is None and type(out) is Tensor and out._array.shape == size \
+            and type(low) is type(high) is int and out._array.dtype == np.int64 and low < high \
+            and drawn_at_once("into_integers", out, low, high - low, "randint") is out:
+        return out
     dtype, target = _kind_and_target(dtype, device, out)
     kind = int64 if dtype is None else as_dtype(dtype)
     low, high = _range(low, high, kind, "randint")

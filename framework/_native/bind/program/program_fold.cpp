@@ -27,11 +27,17 @@ nb::object fold_halves(const Array& x, nb::handle dims, Folding folding) {
     return is_bf16(x) ? fold_as_float<Bf16>(x, folding) : not_implemented();
 }
 
+// Whether lines are so short and many that it is quicker to compute the elements and then to fold them.
+bool has_short_lines(const reduce::Plan& plan) {
+    constexpr int64_t SHORT = 8, NARROW = 4, MANY = 64;
+    return plan.lines >= MANY && plan.inner.size < (plan.rows ? SHORT : NARROW);
+}
+
 template <class T> PyObject* execute_fold(const Run<T>& run, const Folding& folding) {
     const Layout& layout = run.layout;
     const bool empty_sum = folding.kind == Reduction::sum && layout.size == 0 && layout.ndim <= reduce::MOST;
     reduce::Plan plan;
-    if (!empty_sum && !plan_fold<T>(layout, folding.dims, plan)) return nullptr;
+    if (!empty_sum && (!plan_fold<T>(layout, folding.dims, plan) || has_short_lines(plan))) return nullptr;
     const auto* shape = reinterpret_cast<const npy_intp*>(layout.shape);
     NewArray out = reduce::results_array(layout.ndim, shape, folding.dims, folding.keepdim, type_number<T>);
     if (empty_sum) {
