@@ -307,3 +307,14 @@ def test_batches_that_do_not_broadcast_are_told() -> None:
 def test_singular_values_whose_squares_vanish(small):
     found = fw.linalg.svdvals(fw.tensor([[[1.0, 0.0], [0.0, small]]] * 3, dtype=fw.float64))
     assert found.tolist() == [[1, small]] * 3
+
+
+@pytest.mark.parametrize("n", [3, 6])
+@pytest.mark.parametrize("name", ["svd", "svdvals", "pinv", "eig", "eigvals"])
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_matrices_that_are_not_finite_raise(name, n, bad):
+    """LAPACK may never come back from them."""
+    x = fw.eye(n)
+    x[0, 0] = bad
+    with pytest.raises((fw.errors.LinAlgError, np.linalg.LinAlgError)):
+        getattr(fw.linalg, name)(x)
