@@ -187,7 +187,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
     call = None if alpha == 1 else _add_call(input, other, alpha=alpha)
     if call is None:
         return _plus(input, _times(other, alpha), out=out)
-    return run_call(call) if out is None else compute_into(*call, out, "add")
+    return run_call(call) if out is None else compute_into(call[0], call[1], call[2], out, "add")
 
 
 @public(method="sub subtract", inplace=True, alias="subtract", op=_minus.op, call=_sub_call)
@@ -200,7 +200,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
     call = None if alpha == 1 else _sub_call(input, other, alpha=alpha)
     if call is None:
         return _minus(input, _times(other, alpha), out=out)
-    return run_call(call) if out is None else compute_into(*call, out, "sub")
+    return run_call(call) if out is None else compute_into(call[0], call[1], call[2], out, "sub")
 
 
 @public()

@@ -127,7 +127,8 @@ def with_out(function: Callable[..., T], name: str | None = None,
                     raise
         elif plan is not None and names.keys().isdisjoint(settings) \
                 and (planned := plan(*args, **settings)) is not None:
-            return compute_into(*planned, out, name)
+            record, inputs, given = planned
+            return compute_into(record, inputs, given, out, name)
         if out is None:
             return function(*args, **settings)
         if autocast.used:
@@ -242,7 +243,7 @@ def with_old_reduction(function: Callable[..., T]) -> Callable[..., T]:
     return call
 
 
-def compute_into(record: Op, inputs: tuple, settings: dict[str, Any], out: Any, op: str) -> Tensor:
+def compute_into(record: Any, inputs: tuple, settings: dict[str, Any], out: Any, op: str) -> Tensor:
     """The result of a record's call, in ``out=`` of a function."""
     if record.writes and isinstance(out, Tensor) and out._node is None \
             and computed_into(out, (record, inputs, settings), op):
