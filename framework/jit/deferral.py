@@ -11,6 +11,7 @@ import threading
 import weakref
 from contextlib import suppress
 from functools import partial
+from sys import getrefcount
 from typing import Any
 
 from numpy import ndarray
@@ -21,11 +22,11 @@ from ..autograd.mode import set_recording, state
 from ..backends import cuda
 from ..errors import CompileError
 from ..nn.parameter import Parameter
-from ..node import Leaf
+from ..node import Leaf, Node
 from ..ops.record import arming, autocast
 from ..ops.record.deferred import Positions
 from ..quiet import quiet
-from ..tensor import Tensor
+from ..tensor import Tensor, bump, wrap
 from . import doors
 from .backward import Refused
 from .gradients import Freed, Gradient, order_of, template_of
@@ -211,6 +212,7 @@ class Session:
                                 accumulate, Missing)
         self.settled = partial(self.tape.flush, "memory is handed out")
         self.book = Book()
+        self.labels: dict[int, int] = {}  # of the values: equal ones are in one memory
 
     # -- a compiled call ------------------------------------------------------------------------------
 
@@ -249,7 +251,8 @@ class Session:
             self.inside = False
             if owner.wide or owner.calls <= LEARNING:
                 seen = owner.seen
-                owner.wanted = [d for d in doors.doors() if d[1] in seen or d[1].used and d[1].kind != "d"]
+                owner.wanted = [d for d in doors.doors() if d[1] in seen or d[1].twin in seen
+                                or d[1].used and d[1].kind != "d"]
 
     def ready(self) -> tuple | None:
         """What the native side needs for calls of this thread, see ``compiled.cpp``; None while doors are
@@ -274,7 +277,7 @@ class Session:
             return self.backward(door, args, settings)
         path = tape.path()
         if not path:
-            self.book = Book()
+            self.book, self.labels = Book(), {}
         pending = len(path) > tape.settled
         try:
             call = tape.find(door, args, settings)
@@ -292,12 +295,18 @@ class Session:
             tape.recording = True
             self.owner.wide |= new
             self.book.add_externals(self.tape.arrays())
-            result, log = listened(door.original, *args, **settings)
+            result, log, made = self._listened(call, args, settings)
+        except Unknown:  # a change in place that is not put off; nothing was changed yet
+            if new:
+                tape.refuse(call)
+                self.owner.recorded += 1
+            tape.forget()
+            return door.original(*args, **settings)
         except BaseException:
             tape.forget()
             raise
         try:
-            data = self._data(call, door, args, settings, result, log)
+            data = self._data(call, door, args, settings, made, log)
         except Unknown:
             tape.refuse(call)
             tape.forget()
@@ -313,12 +322,76 @@ class Session:
                 kind, number = call.specs[data.positions.argument]
                 assert kind == "e"
                 self.tape.demand(call, number, 0, data.positions.size)
+        call.in_place = door.kind == "i"
         if tape.advance(call, result):
+            self._note(call, made, result)
             call.ready = True
-            call.views = any(self._is_from_outside(x) for x in _tensors([result]))
+            call.views = any(self._is_from_outside(x) for x in _tensors([made]))
         else:
             tape.forget()
         return result
+
+    def _listened(self, call: Any, args: tuple, settings: dict, known: bool = False) -> tuple[Any, list, Any]:
+        """What the call gives, the kernels that ran, and what they made: that, or what a tensor took over.
+
+        Raises Unknown for a change in place that cannot be put off (known: it can), and has changed nothing
+        then.
+        """
+        door = call.door
+        if door.kind != "i":
+            result, log = listened(door.original, *args, **settings)
+            return result, log, result
+        x: Tensor = args[0]
+        kind, inside = call.specs[0]
+        if type(x) is not Tensor:
+            raise Unknown("no tensor to be changed in place")
+        node = x._node
+        if x._more is not None or node is not None and (
+                state.enabled is not True or kind == "e" or node.hooks is not None or type(node) is Leaf):
+            raise Unknown("a tensor that is not changed in place alone")
+        if not known and (not self.tape.alone(x) if kind == "e" else self._is_shared(inside, x)):
+            raise Unknown("memory that others see")
+        source = wrap(x._array, node=node)  # what backward keeps of it, which does not change
+        given = [source if a is x else a for a in args]
+        named = {k: source if a is x else a for k, a in settings.items()}
+        made, log = listened(door.functional, *given, **named)
+        if type(made) is not Tensor or made._array is x._array or made._array.shape != x._array.shape \
+                or made._array.dtype != x._array.dtype or made._node is not None and kind == "e":
+            raise Unknown("a result that does not fit")
+        if kind == "e":
+            x._array[...] = made._array
+        else:
+            x._array, x._node = made._array, made._node
+        bump(x, door.name)
+        return x, log, made
+
+    def _is_shared(self, inside: int, x: Tensor) -> bool:
+        """Whether a value has its memory from outside, or another one of the path has it, or had, or a tensor
+        that is not of the path (``detach()``), or NumPy.
+        """
+        array = x._array
+        if id(owner_of(array)) in self.book.outside or array.base is not None and (
+                array.base.base is not None or getrefcount(array.base) > 2):
+            return True
+        mine = self.book.label(array)
+        if any(label == mine for i, label in self.labels.items() if i != inside):
+            return True
+        others = getrefcount(array) - 3  # without the tensor, this name and the one of ``getrefcount``
+        return others > 0 and others > self._times_kept(array)
+
+    def _times_kept(self, array: ndarray) -> int:
+        """How often nodes of the path keep an array for their backward."""
+        tensors = [self.tape.tensor(i) for i in self.tape.alive()]
+        nodes = {node for t in tensors if t._node is not None for node in order_of(t._node)}
+        kept = [value for node in nodes if type(node) is Node for value in (node.kept or {}).values()]
+        return sum(x is array for value in kept for x in (value if type(value) is tuple else (value,)))
+
+    def _note(self, call: Any, made: Any, result: Any) -> None:
+        """Remember whose memory the results of a call have, and what is in memory that was written."""
+        for i, x in enumerate([made] if isinstance(made, Tensor) else made):
+            self.labels[call.first + i] = self.book.label(x._array)
+        if made is not result and result._array is not made._array:
+            self.book.rename(result._array, made._array)
 
     def _data(self, call: Any, door: Any, args: tuple, settings: dict, result: Any, log: list) -> Data:
         """What is to be known of the call that has just run. Raises Unknown."""
@@ -450,7 +523,8 @@ class Session:
             t._array, t._node = array, node
             if copy is not None:
                 array[...] = copy
-        self.book = Book()
+        self.book, self.labels = Book(), {}
+        tape.give_back()
         modes = (*self.modes, (self.mode, "recording", True), (self.mode, "enabled", True))
         before = [(of, key, of.get(key, Missing)) for of, key, _ in modes]
         try:
@@ -459,15 +533,15 @@ class Session:
             for j, call in enumerate(tape.path()):
                 args, settings = tape.arguments(j)
                 set_recording(call.enabled)
-                original = call.door.original
-                result, log = listened(original, *args, **settings)
                 self.book.add_externals(self.tape.arrays())
+                result, log, made = self._listened(call, args, settings, known=True)
                 with suppress(Unknown):  # what its arrays are called
-                    self._data(call, call.door, args, settings, result, log)
-                for i, made in enumerate([result] if isinstance(result, Tensor) else result):
-                    promised = tape.adopt(call.first + i, made)
-                    if promised is not made:
-                        _hand_over_views(made, promised)
+                    self._data(call, call.door, args, settings, made, log)
+                self._note(call, made, result)
+                for i, x in enumerate([result] if isinstance(result, Tensor) else result):
+                    promised = tape.adopt(call.first + i, x)
+                    if promised is not x:
+                        _hand_over_views(x, promised)
         finally:
             for of, key, value in before:
                 if value is Missing:

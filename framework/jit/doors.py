@@ -5,19 +5,22 @@ ones, or calls the function. Functions keep their identity and get another code 
 ``ops/record/arming.py`` does it, but only while a compiled function runs: others pay nothing.
 
 Doors are made for elementwise functions and for those that say ``deferred=`` where they are made public
-(``ops/record/deferred.py``). Everything else runs when it is called, after what was put off before it.
+(``ops/record/deferred.py``), and for their forms in place: such a call is put off as the function that it is
+the form of, whose result the tensor has from there on. Everything else runs when it is called, after what was
+put off before it.
 """
 
+import inspect
 import threading
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from types import CodeType, FunctionType
 from typing import Any
 
 from .. import _native, creation
 from ..nn import joins, rnn_cell
 from ..ops.language.elementwise import Elementwise
-from ..ops.record.public import PUBLIC, bare
+from ..ops.record.public import PUBLIC, Public, bare
 from ..tensor import Tensor
 
 FURTHER = (joins.linear_relu, joins.conv_then, rnn_cell.cell_step)  # several functions in one call
@@ -49,20 +52,40 @@ def _template(free: int) -> CodeType:
     return space["around"](*[None] * free).__code__
 
 
-def _add(found: dict, function: Any, name: str, kind: str) -> None:
+def _add(found: dict, function: Any, name: str, kind: str, functional: Any = None) -> Any:
     if type(function) is not FunctionType or function in found:
-        return
+        return None
     own = function.__code__
     original = FunctionType(own, function.__globals__, function.__name__, function.__defaults__,
                             function.__closure__)
     original.__kwdefaults__ = function.__kwdefaults__
     original.__qualname__, original.__module__ = function.__qualname__, function.__module__
-    door = _native.module.make_door(original, name, kind)
+    door = _native.module.make_door(original, name, kind, functional)
     code = _template(len(own.co_freevars))
     code = code.replace(co_consts=tuple(door if c == "<door>" else c for c in code.co_consts),
                         co_freevars=own.co_freevars, co_name=own.co_name, co_filename=own.co_filename,
                         co_firstlineno=own.co_firstlineno)
     found[function] = (function, door, own, code)
+    return door
+
+
+def _add_in_place(found: dict, p: Public, symbol: str | None) -> None:
+    """The forms in place of a function that is put off; symbol: Python's method of its operator."""
+    for method in p.methods:
+        if not method.startswith("__"):
+            _add(found, vars(Tensor).get(f"{method}_"), f"{method}_", "i", bare(p.function))
+    if symbol is not None:
+        _add(found, vars(Tensor).get(f"__i{symbol[2:]}"), f"{p.name}_", "i", vars(Tensor)[symbol])
+
+
+def _with_twin(function: Any, door: Any, name: str) -> None:
+    """Have calls of ``function`` with ``inplace=True`` go by a door of their own."""
+    code = inspect.unwrap(function).__code__
+    names = code.co_varnames[:code.co_argcount]
+    if names and names[-1] == "inplace":
+        form = partial(door.original, inplace=True)
+        door.twin = _native.module.make_door(form, f"{name}_", "i", door.original)
+        door.twin_at = len(names) - 1
 
 
 def doors() -> list[tuple[FunctionType, Any, Any, Any]]:
@@ -70,14 +93,19 @@ def doors() -> list[tuple[FunctionType, Any, Any, Any]]:
     if not _doors:
         with _lock:
             found: dict = {}
+            symbols = {p.name: m for p in PUBLIC for m in p.methods if f"__i{m[2:]}" in vars(Tensor)}
             for p in PUBLIC:
                 in_place = p.name.endswith("_") and not p.name.endswith("__")
                 if p.deferred or isinstance(p.op, Elementwise) and not in_place:
                     for function in (p.function, bare(p.function), getattr(p.function, "operator", None),
                                      *[vars(Tensor).get(m) for m in (p.name, *p.methods)]):
-                        _add(found, function, p.name, "d")
+                        door = _add(found, function, p.name, "d")
+                        if door is not None and p.namespace == "nn.functional":
+                            _with_twin(function, door, p.name)
                         if callable(p.deferred) and function in found:
                             questions[found[function][1]] = p.deferred
+                    if p.inplace and not callable(p.deferred):
+                        _add_in_place(found, p, symbols.get(p.name))
             for function in FURTHER:
                 _add(found, function, function.__name__, "d")
             for function in MAKERS:

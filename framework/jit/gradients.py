@@ -157,6 +157,8 @@ class Gradient:
     def _kept(self, node: Any, book: Book) -> dict[str, Any]:
         """What the node keeps, with names in place of arrays."""
         found: dict[str, Any] = {}
+        if any(counter[0] != version for counter, version in node.versions or ()):
+            raise Refused(f"{node.op.name}, of whose values one was changed in place")
         if node.kept is None and not node.op.keeps_nothing:
             raise Refused(f"{node.op.name}, whose values are freed")
         for key, value in (node.kept or {}).items():

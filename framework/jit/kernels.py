@@ -91,6 +91,8 @@ class Book:
         self.outside: set[int] = set()  # arrays whose memory was handed in, by their ids
         self.externals: list[int] = []  # their ids
         self.shared = False  # whether two tensors from outside have one array
+        self.labels: dict[int, tuple[Any, int]] = {}  # of memory, by the ids of the arrays that own it
+        self.counted = 0
 
     def add_externals(self, arrays: list) -> None:
         """Name what was handed in, in order, so far as it is new; all of it is alive."""
@@ -104,6 +106,22 @@ class Book:
             if self.name_of(arrays[i]) != f"e{i}":  # handed in by another tensor, too, or a result's
                 self.shared = True
         self.externals = ids
+
+    def label(self, array: ndarray) -> int:
+        """A number for its memory."""
+        owner = owner_of(array)
+        known = self.labels.get(id(owner))
+        if known is None or known[0]() is not owner:
+            self.counted += 1
+            known = self.labels[id(owner)] = ref(owner), self.counted
+        return known[1]
+
+    def rename(self, array: ndarray, made: ndarray) -> None:
+        """From here on, what ``array`` holds is what ``made`` is called."""
+        name = self.name_of(made)
+        self.names.pop(id(array), None)
+        if name is not None:
+            self.names[id(array)] = ref(array), name
 
     def add(self, array: Any, name: Name) -> None:
         if self.name_of(array) is None:

@@ -9,7 +9,7 @@ PyTypeObject *tensor_type = nullptr, *parameter_type = nullptr, *leaf_type = nul
 PyTypeObject *promise_type = nullptr, *call_type = nullptr, *tape_type = nullptr, *door_type = nullptr,
              *runner_type = nullptr;
 Py_ssize_t offsets[SLOTS], at_promise = 0;
-PyObject *slot_names[SLOTS], *word_enabled = nullptr;
+PyObject *slot_names[SLOTS], *word_enabled = nullptr, *word_inplace = nullptr;
 getattrofunc plain_getattr = nullptr;
 int64_t deferred_calls = 0;
 thread_local Tape* current = nullptr;
@@ -35,6 +35,7 @@ void set_up(nb::object tensor, nb::object parameter, nb::object leaf) {
     auto* of_leaf = reinterpret_cast<PyTypeObject*>(leaf.ptr());
     at_grad = offset_in(of_leaf, "grad"), at_hooks = offset_in(of_leaf, "hooks"), at_after = offset_in(of_leaf, "after");
     word_enabled = PyUnicode_InternFromString("enabled");
+    word_inplace = PyUnicode_InternFromString("inplace");
     tensor_type = type;
     parameter_type = reinterpret_cast<PyTypeObject*>(parameter.ptr());
     leaf_type = reinterpret_cast<PyTypeObject*>(leaf.ptr());
@@ -42,12 +43,15 @@ void set_up(nb::object tensor, nb::object parameter, nb::object leaf) {
     tensor.inc_ref(), parameter.inc_ref(), leaf.inc_ref();
 }
 
-nb::object make_door(nb::object original, nb::object name, const std::string& kind) {
+nb::object make_door(nb::object original, nb::object name, const std::string& kind, nb::object functional) {
     auto* d = PyObject_New(Door, door_type);
     if (!d) throw nb::python_error();
     d->call = door_call;
     d->original = original.release().ptr();
     d->name = name.release().ptr();
+    d->functional = functional.release().ptr();  // None but of kind 'i'
+    d->twin = nullptr;
+    d->twin_at = 0;
     d->kind = kind[0];
     d->used = false;
     return nb::steal(reinterpret_cast<PyObject*>(d));
@@ -72,7 +76,7 @@ FW_BIND(m) {
     }
     m.attr("Tape") = nb::borrow(reinterpret_cast<PyObject*>(tape_type));
     m.def("set_up_tapes", &set_up);
-    m.def("make_door", &make_door);
+    m.def("make_door", &make_door, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
     m.def("make_runner", &make_runner);
     m.def("new_tree", [] { return nb::steal(new_call(nullptr)); });
     m.def("deferred_calls", [] { return deferred_calls; });

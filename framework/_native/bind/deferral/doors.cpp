@@ -23,6 +23,66 @@ PyObject* about(const Door* d, PyObject* args, PyObject* keywords) {
 
 bool is_number(PyObject* x) { return PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyBool_Check(x) || x == Py_None; }
 
+// Whether a call in place changes a tensor that nothing here knows, nor anybody else, by numbers and tensors that are there:
+// then what is put off may wait.
+bool apart(const Tape* t, PyObject* args, PyObject* keywords) {
+    const Py_ssize_t n = PyTuple_GET_SIZE(args);
+    PyObject* target = n ? PyTuple_GET_ITEM(args, 0) : nullptr;
+    if (!target || Py_TYPE(target) != tensor_type || promise_of(t, target) || seen(t, target) >= 0) return false;
+    PyArrayObject* a = array_of(target);
+    if (!a || Py_REFCNT(a) != 1 || PyArray_BASE(a) || is_one(slot(target, offsets[1])) || is_one(slot(target, offsets[3])))
+        return false;
+    const bool enabled = enabled_of(t) != Py_False;
+    auto fits = [&](PyObject* x) {
+        if (!is_tensor(x)) return is_number(x);
+        return array_of(x) && !promise_of(t, x) && !(enabled && is_one(slot(x, offsets[1])));
+    };
+    bool good = true;
+    for (Py_ssize_t i = 1; i < n; ++i) good = good && fits(PyTuple_GET_ITEM(args, i));
+    Py_ssize_t at = 0;
+    PyObject *key, *value;
+    while (keywords && PyDict_Next(keywords, &at, &key, &value)) good = good && fits(value);
+    return good;
+}
+
+PyObject* call_at_once(Tape* t, const Door* d, PyObject* args, PyObject* keywords) {
+    t->busy = true;
+    t->busy_thread = PyThread_get_thread_ident();
+    Py_INCREF(t);
+    PyObject* made = PyObject_Call(d->original, args, keywords);
+    t->busy = false;
+    Py_DECREF(t);
+    return made;
+}
+
+// Whether "inplace" is True among the arguments of a function that has it.
+bool is_in_place(const Door* d, PyObject* args, PyObject* keywords) {
+    if (PyTuple_GET_SIZE(args) > d->twin_at) return PyTuple_GET_ITEM(args, d->twin_at) == Py_True;
+    return keywords && PyDict_GetItemWithError(keywords, word_inplace) == Py_True;
+}
+
+// The call by the door of its form in place, which does not take that argument.
+PyObject* by_twin(const Door* d, PyObject* args, PyObject* keywords) {
+    nb::object positional = nb::borrow(args), named = nb::steal(keywords ? PyDict_Copy(keywords) : PyDict_New());
+    if (!named.is_valid()) return nullptr;
+    if (PyTuple_GET_SIZE(args) == d->twin_at + 1) {
+        positional = nb::steal(PyTuple_GetSlice(args, 0, d->twin_at));
+    } else if (PyTuple_GET_SIZE(args) > d->twin_at || PyDict_DelItem(named.ptr(), word_inplace) < 0) {
+        PyErr_Clear();
+        return PyObject_Call(d->original, args, keywords);
+    }
+    if (!positional.is_valid()) return nullptr;
+    PyObject* given[] = {positional.ptr(), named.ptr()};
+    return door_call(d->twin, given, 2, nullptr);
+}
+
+// Whether the tensor that a call in place changes is as it was when the call was recorded: put off, or nobody else's.
+bool may_change(const Tape* t, const Call* c, PyObject* target) {
+    const Spec& s = c->specs->front();
+    if (s.kind == Spec::VALUE) return !slot(target, offsets[0]);
+    return s.kind == Spec::EXTERNAL && size_t(s.index) < t->externals->size() && alone((*t->externals)[size_t(s.index)]);
+}
+
 // Whether memory that others have is among what was handed in: a view of it shows what they write.
 bool shares(const Tape* t) {
     for (const External& e : *t->externals)
@@ -34,6 +94,8 @@ void door_free(PyObject* self) {
     auto* d = reinterpret_cast<Door*>(self);
     Py_XDECREF(d->original);
     Py_XDECREF(d->name);
+    Py_XDECREF(d->functional);
+    Py_XDECREF(d->twin);
     PyTypeObject* type = Py_TYPE(self);
     PyObject_Free(self);
     Py_DECREF(type);
@@ -49,7 +111,10 @@ void runner_free(PyObject* self) {
 PyMemberDef door_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Door, call), READONLY, nullptr},
                               {"original", T_OBJECT, offsetof(Door, original), READONLY, nullptr},
                               {"name", T_OBJECT, offsetof(Door, name), READONLY, nullptr},
+                              {"functional", T_OBJECT, offsetof(Door, functional), READONLY, nullptr},
                               {"kind", T_CHAR, offsetof(Door, kind), READONLY, nullptr},
+                              {"twin", T_OBJECT, offsetof(Door, twin), 0, nullptr},
+                              {"twin_at", T_PYSSIZET, offsetof(Door, twin_at), 0, nullptr},
                               {"used", T_BOOL, offsetof(Door, used), READONLY, nullptr},
                               {nullptr, 0, 0, 0, nullptr}};
 PyMemberDef runner_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Runner, call), READONLY, nullptr},
@@ -107,6 +172,7 @@ PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
     Tape* t = current;
     if (t && t->busy && t->busy_thread != PyThread_get_thread_ident()) wait_for(t);
     if (!t || t->busy) return PyObject_Call(d->original, args, keywords);
+    if (d->twin && is_in_place(d, args, keywords)) return by_twin(d, args, keywords);
     if (d->kind == 'm') {
         if (!t->path->empty()) d->used = true;
         if (pending(t))
@@ -123,25 +189,24 @@ PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
                               !PyUnicode_CompareWithASCIIString(key, "device"));
         if (!plain || t->path->empty()) return PyObject_Call(d->original, args, keywords);
         d->used = true;
-        t->busy = true;
-        t->busy_thread = PyThread_get_thread_ident();
-        PyObject* made = PyObject_Call(d->original, args, keywords);
-        t->busy = false;
-        return made;
+        return call_at_once(t, d, args, keywords);
     }
-    if (d->kind == 'b' && t->path->empty()) return PyObject_Call(d->original, args, keywords);
+    if ((d->kind == 'b' || d->kind == 'i') && t->path->empty()) return PyObject_Call(d->original, args, keywords);
     if (!usual(t)) {
         if (run_pending(t, "a mode of its own") < 0) return nullptr;
         forget(t);
         return PyObject_Call(d->original, args, keywords);
     }
     d->used = true;
-    if (!t->recording && d->kind == 'd') {
+    if (d->kind == 'i' && apart(t, args, keywords)) return call_at_once(t, d, args, keywords);
+    if (!t->recording && (d->kind == 'd' || d->kind == 'i')) {
         Call* c = child_for(t, self, args, keywords);
         if (c && c->ready) {
             bool good = !c->views || !shares(t);
             for (const Range& r : *c->ranges) good = good && in_range(t, r);
-            if (good) return answer(t, c);
+            PyObject* target = c->in_place ? PyTuple_GET_ITEM(args, 0) : nullptr;
+            if (good && !target) return answer(t, c);
+            if (good && may_change(t, c, target)) return answer_in_place(t, c, target);
         }
         if (c) t->externals->resize(size_t(c->parent->externals));
         if (c && c->refused) {  // what was put off before it is not new

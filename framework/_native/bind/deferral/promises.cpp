@@ -1,6 +1,7 @@
 // Tensors that were put off: what they are told, and what happens when one is read.
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "bind/deferral/tape.h"
 
@@ -10,6 +11,7 @@ namespace {
 void promise_free(PyObject* self) {
     auto* p = reinterpret_cast<Promise*>(self);
     if (p->tape) (*p->tape->values)[p->index].promise = nullptr;
+    Py_XDECREF(p->changed_by), Py_XDECREF(p->home), Py_XDECREF(p->counter);
     PyTypeObject* type = Py_TYPE(self);
     PyObject_Free(self);
     Py_DECREF(type);
@@ -27,11 +29,111 @@ bool promised(Tape* t, PyObject* tensor, Py_ssize_t index) {
     p->tape = t;
     p->index = index;
     p->tensor = tensor;
+    p->changes = 0;
+    p->changed_by = p->home = p->counter = nullptr;
     (*t->values)[index].promise = p;
     PyObject* before = slot(tensor, at_promise);
     slot(tensor, at_promise) = reinterpret_cast<PyObject*>(p);
     Py_XDECREF(before);
     return true;
+}
+
+namespace {
+
+void put(PyObject* tensor, PyObject* array, PyObject* node, PyObject* counter) {
+    PyObject* parts[SLOTS] = {array, node, counter, Py_None};
+    for (int k = 0; k < SLOTS; ++k) {
+        Py_INCREF(parts[k]);
+        Py_XSETREF(slot(tensor, offsets[k]), parts[k]);
+    }
+}
+
+// The counter of what was changed, which counts that: [changes, the last of them].
+nb::object counted(const Promise* p) {
+    nb::list all;
+    if (p->counter && PyList_CheckExact(p->counter) && PyList_GET_SIZE(p->counter) == 2) {
+        all = nb::borrow<nb::list>(p->counter);
+    } else {
+        all.append(nb::int_(0));
+        all.append(nb::none());
+    }
+    PyObject* before = PyList_GET_ITEM(all.ptr(), 0);
+    all[0] = nb::int_((PyLong_Check(before) ? PyLong_AsLong(before) : 0) + p->changes);
+    all[1] = nb::handle(p->changed_by);
+    return all;
+}
+
+// The memory back in the tensor that it is of.
+void bring_home(Promise* p, bool changed) {
+    nb::object home = nb::steal(p->home), counter = nb::none();
+    p->home = nullptr;
+    if (changed) counter = counted(p);
+    else if (p->counter) counter = nb::borrow(p->counter);
+    put(p->tensor, home.ptr(), Py_None, counter.ptr());
+}
+
+}  // namespace
+
+bool settle(const Value& v, PyObject* array, PyObject* node) {
+    Promise* p = v.promise;
+    if (!p) return true;
+    if (!p->home) {
+        nb::object counter = p->changes ? counted(p) : nb::none();
+        put(p->tensor, array, node, counter.ptr());
+        return true;
+    }
+    if (PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(p->home), reinterpret_cast<PyArrayObject*>(array)) < 0)
+        return false;
+    bring_home(p, true);
+    return true;
+}
+
+bool alone(const External& e) {
+    PyObject *tensor = e.tensor.ptr(), *node = slot(tensor, offsets[1]), *more = slot(tensor, offsets[3]);
+    auto* a = reinterpret_cast<PyArrayObject*>(e.array.ptr());
+    return Py_TYPE(tensor) == tensor_type && slot(tensor, offsets[0]) == e.array.ptr() && !e.copy.is_valid() &&
+           !is_one(node) && !is_one(more) && Py_REFCNT(a) == 2 && !PyArray_BASE(a) && PyArray_ISWRITEABLE(a);
+}
+
+bool changed_in_place(Tape* t, Call* c, PyObject* tensor) {
+    Promise* p = promise_of(t, tensor);
+    t->values->resize(size_t(c->first + 1));
+    if (p) {
+        (*t->values)[p->index].promise = nullptr;
+        p->index = c->first;
+        (*t->values)[c->first].promise = p;
+    } else {
+        if (!promised(t, tensor, c->first)) return false;
+        p = (*t->values)[c->first].promise;
+        for (External& e : *t->externals)
+            if (e.tensor.ptr() == tensor) e.taken = true;
+    }
+    Py_INCREF(reinterpret_cast<Door*>(c->door)->name);
+    Py_XSETREF(p->changed_by, reinterpret_cast<Door*>(c->door)->name);
+    return true;
+}
+
+PyObject* answer_in_place(Tape* t, Call* c, PyObject* tensor) {
+    const bool outside = !promise_of(t, tensor);
+    if (!changed_in_place(t, c, tensor)) return nullptr;
+    Promise* p = promise_of(t, tensor);
+    ++p->changes;
+    if (outside) {
+        p->home = std::exchange(slot(tensor, offsets[0]), nullptr);
+        p->counter = std::exchange(slot(tensor, offsets[2]), nullptr);
+        Py_CLEAR(slot(tensor, offsets[1]));
+        Py_CLEAR(slot(tensor, offsets[3]));
+    }
+    t->path->push_back(c);
+    t->cursor = c;
+    ++deferred_calls;
+    Py_INCREF(tensor);
+    return tensor;
+}
+
+void give_back(Tape* t) {
+    for (Value& v : *t->values)
+        if (v.promise && v.promise->home) bring_home(v.promise, false);
 }
 
 void wait_for(const Tape* t) {  // another thread runs what this tape has put off
@@ -83,6 +185,7 @@ PyObject* getattr_or_run(PyObject* self, PyObject* name) {
 }
 
 void forget(Tape* t) {
+    give_back(t);
     for (Value& v : *t->values) {
         if (v.promise) v.promise->tape = nullptr;
         v.promise = nullptr;

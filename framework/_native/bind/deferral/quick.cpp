@@ -40,6 +40,7 @@ bool find_plan(const Tape* t, PyObject* plans, Py_ssize_t root, Py_ssize_t parts
 
 bool as_handed_in(const Tape* t) {
     for (const External& e : *t->externals) {
+        if (e.taken) continue;
         PyObject *tensor = e.tensor.ptr(), *node = slot(tensor, offsets[1]);
         if (slot(tensor, offsets[0]) != e.array.ptr() || (e.node.is_valid() ? node != e.node.ptr() : is_one(node)) ||
             version_of(tensor) != e.version || !unchanged(e))
@@ -77,17 +78,6 @@ nb::object outputs_of(const Tape* t, const nb::object& segment, Py_ssize_t count
     return found;
 }
 
-// The value has this array and place in the graph, if it is not dead by now.
-void settle(const Value& v, PyObject* array, PyObject* node) {
-    if (!v.promise) return;
-    PyObject* tensor = v.promise->tensor;
-    PyObject* parts[SLOTS] = {array, node, Py_None, Py_None};
-    for (int k = 0; k < SLOTS; ++k) {
-        Py_INCREF(parts[k]);
-        Py_XSETREF(slot(tensor, offsets[k]), parts[k]);
-    }
-}
-
 }  // namespace
 
 int quick_forward(Tape* t) {
@@ -104,7 +94,7 @@ int quick_forward(Tape* t) {
     nb::object found = outputs_of(t, plan.part(0), Py_ssize_t(plan.alive.size()));
     if (!found.is_valid()) return -1;
     for (size_t at = 0; at < plan.alive.size(); ++at)
-        settle((*t->values)[plan.alive[at]], PyTuple_GET_ITEM(found.ptr(), Py_ssize_t(at)), Py_None);
+        if (!settle((*t->values)[plan.alive[at]], PyTuple_GET_ITEM(found.ptr(), Py_ssize_t(at)), Py_None)) return -1;
     t->settled = t->path->size();
     ++t->quick;
     return 1;
@@ -157,7 +147,9 @@ int quick_backward(Tape* t, PyObject* args, PyObject* keywords) {
         return -1;
     }
     for (Py_ssize_t at = 0; at < alive; ++at)
-        settle((*t->values)[plan.alive[size_t(at)]], PyTuple_GET_ITEM(found.ptr(), at), PyList_GET_ITEM(nodes.ptr(), at));
+        if (!settle((*t->values)[plan.alive[size_t(at)]], PyTuple_GET_ITEM(found.ptr(), at),
+                    PyList_GET_ITEM(nodes.ptr(), at)))
+            return -1;
     ++t->quick;
     return 1;
 }

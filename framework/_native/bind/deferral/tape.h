@@ -17,7 +17,7 @@ constexpr size_t MOST_CHILDREN = 8, MOST_BEGINNINGS = 64;
 extern PyTypeObject *tensor_type, *parameter_type, *leaf_type;
 extern PyTypeObject *promise_type, *call_type, *tape_type, *door_type, *runner_type;
 extern Py_ssize_t offsets[SLOTS], at_promise;
-extern PyObject *slot_names[SLOTS], *word_enabled;
+extern PyObject *slot_names[SLOTS], *word_enabled, *word_inplace;
 extern getattrofunc plain_getattr;
 extern int64_t deferred_calls;
 extern PyType_Spec promise_spec, call_spec, tape_spec, door_spec, runner_spec;
@@ -63,13 +63,16 @@ struct Call {
     char ready;      // whether it may be put off
     char refused;    // whether it is known that it may not
     char views;      // whether a result is a view of what it takes
+    char in_place;   // whether the first argument is what it gives, changed
 };
 
 struct Door {
     PyObject_HEAD
     vectorcallfunc call;
-    PyObject *original, *name;
-    char kind;  // 'd': put off, 'm': about a tensor, 'b': backward, 'n': makes a tensor of none
+    PyObject *original, *name, *functional;
+    PyObject* twin;       // the door that is asked where argument `twin_at`, "inplace", is True
+    Py_ssize_t twin_at;
+    char kind;  // 'd': put off, 'i': so in place, 'm': about a tensor, 'b': backward, 'n': makes a tensor of none
     char used;  // whether it ever answered itself
 };
 
@@ -78,6 +81,9 @@ struct Promise {
     Tape* tape;
     Py_ssize_t index;
     PyObject* tensor;  // which has this in a slot
+    // of one that is to be changed in place: how often, by what, and of one from outside its memory and counter
+    Py_ssize_t changes;
+    PyObject *changed_by, *home, *counter;
 };
 
 struct Value {
@@ -88,6 +94,7 @@ struct Value {
 struct External {
     nb::object tensor, array, node, copy;
     long version = 0;
+    bool taken = false;  // its memory is to be written: nobody else has it
 };
 
 struct Condition {
@@ -156,6 +163,14 @@ nb::object rebuilt(const Tape* t, const Spec& s);
 // -- promises.cpp: tensors that were put off -----------------------------------------------------
 
 bool promised(Tape* t, PyObject* tensor, Py_ssize_t index);
+// The value has this array and place in the graph, if it is not dead by now; false with an error.
+bool settle(const Value& v, PyObject* array, PyObject* node);
+// Whether nobody but its tensor (and `e`) has the memory of an external, which no graph and no view knows.
+bool alone(const External& e);
+// The tensor that a call in place changes is its result from here on; false with an error.
+bool changed_in_place(Tape* t, Call* c, PyObject* tensor);
+// The memory of what was to be written, back in its tensors.
+void give_back(Tape* t);
 inline bool pending(const Tape* t) { return t->path->size() > t->settled; }
 void wait_for(const Tape* t);
 // Runs what is put off. 0, or -1 with an error.
@@ -163,6 +178,7 @@ int run_pending(Tape* t, const char* why);
 PyObject* getattr_or_run(PyObject* self, PyObject* name);
 void forget(Tape* t);
 PyObject* answer(Tape* t, Call* c);
+PyObject* answer_in_place(Tape* t, Call* c, PyObject* tensor);
 
 // -- quick.cpp: what is done for a backward that goes by a plan ------------------------------------
 

@@ -130,6 +130,7 @@ PyObject* tape_advance(PyObject* self, PyObject* args) {
     };
     for (Py_ssize_t i = 0; i < n; ++i) {  // of this call's own
         PyObject* x = item(i);
+        if (c->in_place) break;
         if (Py_TYPE(x) != tensor_type || promise_of(t, x) || seen(t, x) >= 0) Py_RETURN_FALSE;
         for (Py_ssize_t j = 0; j < i; ++j)
             if (item(j) == x) Py_RETURN_FALSE;
@@ -146,7 +147,7 @@ PyObject* tape_advance(PyObject* self, PyObject* args) {
     }
     t->values->resize(size_t(c->first + n));
     for (Py_ssize_t i = 0; i < n; ++i)
-        if (!promised(t, item(i), c->first + i)) return nullptr;
+        if (!(c->in_place ? changed_in_place(t, c, item(i)) : promised(t, item(i), c->first + i))) return nullptr;
     t->path->push_back(c);
     t->settled = t->path->size();
     t->cursor = c;
@@ -199,15 +200,7 @@ PyObject* tape_settle(PyObject* self, PyObject* args) {
     Py_ssize_t i;
     PyObject *array, *node;
     if (!PyArg_ParseTuple(args, "nOO", &i, &array, &node)) return nullptr;
-    Value& v = (*tape(self)->values)[i];
-    if (!v.promise) return none();
-    PyObject* tensor = v.promise->tensor;
-    PyObject* parts[SLOTS] = {array, node, Py_None, Py_None};
-    for (int k = 0; k < SLOTS; ++k) {
-        Py_INCREF(parts[k]);
-        Py_XSETREF(slot(tensor, offsets[k]), parts[k]);
-    }
-    return none();
+    return settle((*tape(self)->values)[i], array, node) ? none() : nullptr;
 }
 
 // settled(): all that was put off is there; tensors that were kept for that are let go.
@@ -264,6 +257,7 @@ PyObject* tape_changed(PyObject* self, PyObject*) {
     const auto& externals = *tape(self)->externals;
     for (size_t i = 0; i < externals.size(); ++i) {
         const External& e = externals[i];
+        if (e.taken) continue;
         PyObject *tensor = e.tensor.ptr(), *node = slot(tensor, offsets[1]);
         bool same = slot(tensor, offsets[0]) == e.array.ptr() &&
                     (e.node.is_valid() ? node == e.node.ptr() : !node || node == Py_None) &&
@@ -274,6 +268,19 @@ PyObject* tape_changed(PyObject* self, PyObject*) {
                                       e.copy.is_valid() ? e.copy : nb::none(), e.version));
     }
     return all.release().ptr();
+}
+
+// alone(tensor): whether it was handed in and nobody else has its memory, which no graph and no view knows.
+PyObject* tape_alone(PyObject* self, PyObject* tensor) {
+    const Tape* t = tape(self);
+    const Py_ssize_t i = is_tensor(tensor) ? seen(t, tensor) : -1;
+    return PyBool_FromLong(i >= 0 && alone((*t->externals)[size_t(i)]));
+}
+
+// give_back(): the memory of what was to be written, back in its tensors.
+PyObject* tape_give_back(PyObject* self, PyObject*) {
+    give_back(tape(self));
+    return none();
 }
 
 PyObject* tape_forget(PyObject* self, PyObject*) {
@@ -328,6 +335,8 @@ PyMethodDef tape_methods[] = {{"enter", tape_enter, METH_NOARGS, nullptr},
                               {"arrays", tape_arrays, METH_NOARGS, nullptr},
                               {"changed", tape_changed, METH_NOARGS, nullptr},
                               {"forget", tape_forget, METH_NOARGS, nullptr},
+                              {"alone", tape_alone, METH_O, nullptr},
+                              {"give_back", tape_give_back, METH_NOARGS, nullptr},
                               {"demand", tape_demand, METH_VARARGS, nullptr},
                               {"are_free", tape_are_free, METH_O, nullptr},
                               {"hand_out", tape_hand_out, METH_VARARGS, nullptr},
