@@ -20,7 +20,10 @@ from .. import _native
 from ..autograd.engine import accumulate
 from ..autograd.mode import set_recording, state
 from ..backends import cuda
+from ..device import Device
+from ..dtypes import DType
 from ..errors import CompileError
+from ..memory_formats import MemoryFormat
 from ..nn.parameter import Parameter
 from ..node import Leaf, Node
 from ..ops.record import arming, autocast
@@ -190,7 +193,7 @@ class Session:
         self.owner = owner
         self.inside = False
         module = _native.module
-        module.set_up_tapes(Tensor, Parameter, Leaf)
+        module.set_up_tapes(Tensor, Parameter, Leaf, (DType, Device, MemoryFormat))
         self.plain: Any = quiet.plain
         self.runner = module.make_runner(self.plain)
         state.saved_hooks, state.batches, state.levels = state.saved_hooks, state.batches, state.levels
@@ -414,7 +417,7 @@ class Session:
                 if known is not None:
                     data.shapes[name] = known
         for x in results:
-            if type(x) is not Tensor or type(x._array) is not ndarray or x._array.dtype.char not in "fd?":
+            if type(x) is not Tensor or type(x._array) is not ndarray or x._array.dtype.char not in "fd?l":
                 raise Unknown("a result of another kind")
             name = name_of(x._array)
             data.results.append(name)

@@ -19,11 +19,16 @@ from typing import Any
 
 from .. import _native, creation
 from ..nn import joins, rnn_cell
+from ..ops.convert import cast
 from ..ops.language.elementwise import Elementwise
+from ..ops.normalization import channels
+from ..ops.random import dropout
+from ..ops.record.deferred import InSteps
 from ..ops.record.public import PUBLIC, Public, bare
 from ..tensor import Tensor
 
-FURTHER = (joins.linear_relu, joins.conv_then, rnn_cell.cell_step)  # several functions in one call
+FURTHER = (joins.linear_relu, joins.conv_then, rnn_cell.cell_step, channels.normed, dropout.dropped,
+           cast.as_dtype)  # several functions in one call
 MAKERS = (creation.arange, creation.zeros, creation.ones, creation.full, creation.empty, creation.eye,
           creation.linspace)  # of no tensors: what was put off may wait
 # what is told of a tensor that was put off without making it
@@ -38,6 +43,7 @@ def around({names}):
         {names}
     return template
 """
+FOLLOWING = {channels.follow_: ("batch_norm", channels.followed)}  # what is changed in place, by what function
 questions: dict[Any, Callable] = {}  # by door: what answers for one call whether it may be put off
 _doors: list[tuple[FunctionType, Any, Any, Any]] = []  # function, its door, its own code, that of the door
 _lock = threading.Lock()
@@ -61,12 +67,38 @@ def _add(found: dict, function: Any, name: str, kind: str, functional: Any = Non
     original.__kwdefaults__ = function.__kwdefaults__
     original.__qualname__, original.__module__ = function.__qualname__, function.__module__
     door = _native.module.make_door(original, name, kind, functional)
-    code = _template(len(own.co_freevars))
+    found[function] = _around(function, door)
+    return door
+
+
+def _around(function: FunctionType, door: Any) -> tuple[FunctionType, Any, Any, Any]:
+    """The row of a function whose calls are those of its door, while that is open."""
+    own, code = function.__code__, _template(len(function.__code__.co_freevars))
     code = code.replace(co_consts=tuple(door if c == "<door>" else c for c in code.co_consts),
                         co_freevars=own.co_freevars, co_name=own.co_name, co_filename=own.co_filename,
                         co_firstlineno=own.co_firstlineno)
-    found[function] = (function, door, own, code)
-    return door
+    return function, door, own, code
+
+
+class InOrder:
+    """In front of a function that is called in steps (``InSteps``), or by its own door."""
+
+    kind, used, twin = "s", True, None
+
+    def __init__(self, door: Any, steps: Callable, asks: bool) -> None:
+        self.door, self.steps, self.asks = door, steps, asks
+
+    def __call__(self, args: tuple, settings: dict) -> Any:
+        """The call, of these arguments."""
+        try:
+            found = self.steps(*args, **settings)
+        except TypeError as error:
+            if error.__traceback__.tb_next is not None:  # type: ignore[union-attr]
+                raise
+            found = NotImplemented  # arguments that do not fit, of which the function says so itself
+        if found is not NotImplemented:
+            return found
+        return self.door(args, settings) if self.asks else self.door.original(*args, **settings)
 
 
 def _add_in_place(found: dict, p: Public, symbol: str | None) -> None:
@@ -96,20 +128,27 @@ def doors() -> list[tuple[FunctionType, Any, Any, Any]]:
             symbols = {p.name: m for p in PUBLIC for m in p.methods if f"__i{m[2:]}" in vars(Tensor)}
             for p in PUBLIC:
                 in_place = p.name.endswith("_") and not p.name.endswith("__")
+                steps, question = p.deferred if isinstance(p.deferred, InSteps) else (
+                    None, p.deferred if callable(p.deferred) else None)
                 if p.deferred or isinstance(p.op, Elementwise) and not in_place:
                     for function in (p.function, bare(p.function), getattr(p.function, "operator", None),
                                      *[vars(Tensor).get(m) for m in (p.name, *p.methods)]):
                         door = _add(found, function, p.name, "d")
                         if door is not None and p.namespace == "nn.functional":
                             _with_twin(function, door, p.name)
-                        if callable(p.deferred) and function in found:
-                            questions[found[function][1]] = p.deferred
-                    if p.inplace and not callable(p.deferred):
+                        if question is not None and function in found:
+                            questions[found[function][1]] = question
+                        if door is not None and steps is not None:
+                            found[function] = _around(function, InOrder(door, steps, question is not None))
+                    if p.inplace and question is None:
                         _add_in_place(found, p, symbols.get(p.name))
             for function in FURTHER:
                 _add(found, function, function.__name__, "d")
+            for function, (name, functional) in FOLLOWING.items():
+                _add(found, function, name, "i", functional)
             for function in MAKERS:
                 _add(found, function, function.__name__, "n")
+            _add(found, Tensor.detach, "detach", "v")
             _add(found, Tensor.backward, "backward", "b")
             for name in TOLD:  # a native property asks Python's own, which it holds, where nothing is made
                 getter = vars(Tensor)[name].fget

@@ -15,6 +15,7 @@ from ..autograd.mode import masked_walks, state
 from ..backends.native import add
 from ..node import Leaf, Node, Pick, PlainNode, next_seq
 from ..ops.language.elementwise import Elementwise
+from ..ops.random.dropout import Drawn, key_of
 from ..ops.record.op import Op
 from ..ops.shape.broadcast import sum_to
 from ..ops.shape.split import Cut
@@ -54,6 +55,13 @@ def _pulling(op: Any, edges: tuple, names: tuple, settings: dict, shapes: Any, m
             state.walk = before
             masked_walks.discard(walk)
     return pull
+
+
+def _by_keys(function: Any, places: list[int]) -> Any:
+    """The rule, which takes keys that were drawn, of the arrays that hold them."""
+    def rule(*operands: Any) -> Any:
+        return function(*[key_of(x) if i in places else x for i, x in enumerate(operands)])
+    return rule
 
 
 def _hands_on(node: Any) -> bool:
@@ -226,14 +234,20 @@ class Gradient:
             if rule is None:
                 continue
             operands = [self._placed(g)]
+            keys = []
             for name in rule.names:
                 if name == "needs" and rule is op.joint:
                     operands.append(tuple([e is not None for e in edges]))
                 elif name not in values:
                     raise Refused(f"{op.name} keeps no {name}")
+                elif type(values[name]) is Drawn:
+                    keys.append(len(operands))
+                    operands.append(self._place(values[name].array, book))
                 else:
                     operands.append(values[name])
             function = fast(rule.on(_EXAMPLE["f"]))
+            if keys:
+                function = _by_keys(function, keys)
             if rule is op.joint:
                 names = [self._new() if e is not None else None for e in edges]
                 self.steps.append(Step(function, tuple(operands), {}, names, None))

@@ -194,7 +194,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     return run_into(matmul_op.run, (input, other), {}, out, "matmul", False)
 
 
-@public("", method="__matmul__", name="__matmul__", op=matmul_op, autocast="lower", asks=False)
+@public("", method="__matmul__", name="__matmul__", op=matmul_op, autocast="lower", asks=False, deferred=True)
 def _matmul(input: Tensor, other: Tensor) -> Tensor:
     """``input @ other``, left to ``other`` if that is no tensor.
 
@@ -212,7 +212,7 @@ def _matmul(input: Tensor, other: Tensor) -> Tensor:
     return matmul(input, other)
 
 
-@public("", method="__rmatmul__", name="rmatmul")
+@public("", method="__rmatmul__", name="rmatmul", deferred=True)
 def _rmatmul(input: Tensor, other: Tensor) -> Tensor:
     """``other @ input``.
 

@@ -17,6 +17,7 @@ from ..image.pad import pad
 from ..pointwise.elementary import rsqrt
 from ..record import autocast
 from ..record.args import floating, number_arg, real_arg
+from ..record.deferred import InSteps
 from ..record.batched import call, everywhere, merged, on_tensors, spread_out
 from ..record.op import Op
 from ..record.planned import Step, planned
@@ -173,7 +174,44 @@ def _follows_nothing(input: Tensor, running_mean: Tensor | None, running_var: Te
     return "running statistics that change" if training and running_mean is not None else None
 
 
-@public("nn.functional", deferred=_follows_nothing)
+def _in_steps(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+              weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
+              momentum: float = 0.1, eps: float = 1e-5) -> Any:
+    """``batch_norm`` in training, as the norm and two changes in place."""
+    if training is not True or type(input) is not Tensor or type(running_mean) is not Tensor \
+            or type(running_var) is not Tensor or type(momentum) is not float:
+        return NotImplemented
+    shape = input.shape
+    if len(shape) < 2 or not input.is_contiguous() or not running_mean.shape == running_var.shape == shape[1:2] \
+            or not input.dtype is running_mean.dtype is running_var.dtype:
+        return NotImplemented
+    n = math.prod(shape) // (shape[1] or 1)
+    if n <= 1:
+        return NotImplemented
+    y, mean, var = normed(input, weight, bias, eps)
+    follow_(running_mean, mean, momentum, momentum)
+    follow_(running_var, var, momentum, momentum * (n / (n - 1)))
+    return y
+
+
+def followed(running: Tensor, value: Tensor, momentum: float, share: float) -> Tensor:
+    """``(1 - momentum) * running + share * value``, unrecorded."""
+    with no_grad():
+        return running * (1 - momentum) + value.reshape(running.shape) * share  # type: ignore[operator]
+
+
+def follow_(running: Tensor, value: Tensor, momentum: float, share: float) -> Tensor:
+    """``followed`` in place."""
+    write(running, followed(running, value, momentum, share), "batch_norm")
+    return running
+
+
+def normed(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple:
+    """(y, mean, var) of ``batch_norm`` in training of an input that lies in rows."""
+    return _normed(input, weight, bias, eps)
+
+
+@public("nn.functional", deferred=InSteps(_in_steps, _follows_nothing))
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
                weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
                momentum: float = 0.1, eps: float = 1e-5) -> Tensor:

@@ -13,10 +13,12 @@ import numpy as np
 
 from ... import random
 from ...autograd.mode import state
+from ...dtypes import float32, float64
 from ...errors import ShapeError
 from ...philox import coins
 from ...tensor import Tensor, wrap
 from ..pointwise.arithmetic import mul, plus_product
+from ..record.deferred import InSteps
 from ..record.args import floating, number_arg, tensor_arg
 from ..record.op import Op
 from ..record.public import public
@@ -96,7 +98,54 @@ def _channels(x: Tensor, op: str, ndims: tuple[int, ...], unbatched: int | None)
     return x.shape[:lead] + (1,) * (x.ndim - lead)
 
 
-@public("nn.functional", op=dropout_op)
+class Drawn(int):
+    """A key that was drawn, in the settings of a node; ``array`` holds it."""
+
+    array: Any
+
+
+class _ByArray(Op):
+    """Dropout with its key in an array; the node is that of dropout."""
+
+    def node(self, inputs: tuple, arrays: Any, results: tuple, settings: dict) -> Any:
+        key = Drawn(key_of(arrays[1]))
+        key.array = arrays[1]
+        return dropout_op.node(inputs[:1], arrays[:1], results, {**settings, "key": key})
+
+
+def key_of(array: Any) -> int:
+    """The key that ``key_array`` put into an array."""
+    high, low = array.tolist()
+    return int(high) << 32 | int(low)
+
+
+def key_array(key: int) -> np.ndarray:
+    """A key of 64 bits as an array of two numbers."""
+    return np.array((key >> 32, key & 0xFFFFFFFF), np.float64)
+
+
+def _by_array(xp: Any, x: Any, key: Any, *, p: float) -> Any:
+    return dropout_op.cpu(x, p=p, key=key_of(key))
+
+
+_dropout_by_array = _ByArray("dropout_by_array", "x key", kernel=_by_array, vjp=lambda g: None,
+                             infer=lambda x, key, *, p: x)
+
+
+def dropped(input: Tensor, key: Tensor, p: float) -> Tensor:
+    """``dropout`` by a key that was drawn."""
+    return _dropout_by_array.run(input, key, p=p)
+
+
+def _in_steps(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """``dropout``: the key, which is drawn at once, and what follows from it."""
+    if training is not True or inplace is not False or type(p) is not float or not 0.0 < p <= 1.0 \
+            or type(input) is not Tensor or input.dtype not in (float32, float64):
+        return NotImplemented
+    return dropped(input, wrap(key_array(random.fresh_key(input.device))), p)
+
+
+@public("nn.functional", op=dropout_op, deferred=InSteps(_in_steps))
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Each element 0 with probability ``p``, else divided by ``1 - p`` (Hinton et al., 1207.0580).
 

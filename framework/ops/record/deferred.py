@@ -4,7 +4,8 @@
 them; the function changes nothing, and does not fail for numbers of theirs. Elementwise functions are like
 that without saying so. Or a function of the arguments, asked when a call is met for the first time. It
 answers None where all that is true of this call; why it is not, in words; or `Positions`, where it is true
-while the positions are inside.
+while the positions are inside. Or `InSteps`: what a compiled function calls in place of a function that does
+more than that.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,17 @@ class Positions(NamedTuple):
     size: int
 
 
-Deferred = bool | Callable[..., Any]
+class InSteps(NamedTuple):
+    """A function of the same arguments which does the same by calls that may be put off each by itself, and
+    reads no array; or gives NotImplemented. ``question``: of calls that it does not take, as above; without
+    one they run when they are called.
+    """
+
+    steps: Callable[..., Any]
+    question: Callable[..., Any] | None = None
+
+
+Deferred = bool | Callable[..., Any] | InSteps
 
 
 def fails_for_numbers(*args: Any, **settings: Any) -> str:

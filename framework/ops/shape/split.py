@@ -13,6 +13,7 @@ from ...tensor import Tensor, wrap
 from ..record.aliases import view_maker
 from ..record.args import one_dim, tensor_arg
 from ..record.batched import PutOff
+from ..record.deferred import InSteps
 from ..record.meta import Meta
 from ..record.public import public
 from .join import cat_op, stack_op
@@ -293,7 +294,11 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return _cut(input, at, range(input.shape[at]), stack_op)
 
 
-@public("", method="__iter__", name="__iter__")
+def _iterate_in_steps(input: Tensor) -> Any:
+    return iter(unbind(input)) if input.ndim else NotImplemented
+
+
+@public("", method="__iter__", name="__iter__", deferred=InSteps(_iterate_in_steps))
 def _iterate(input: Tensor) -> Iterator[Tensor]:
     """The positions along dimension 0, as views."""
     out = _pieces_of(input, 0, 0, slice_op)

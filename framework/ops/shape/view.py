@@ -294,7 +294,7 @@ def t(input: Tensor) -> Tensor:
     return take_order(input, tuple(range(input.ndim))[::-1])
 
 
-@public("", method="T", as_property=True)
+@public("", method="T", as_property=True, deferred=True)
 def T(input: Tensor) -> Tensor:
     """The transpose: all dimensions in reverse order."""
     out = _reversed(input, NEVER, permute_op)
@@ -303,7 +303,7 @@ def T(input: Tensor) -> Tensor:
     return take_order(input, tuple(range(input.ndim))[::-1])
 
 
-@public("", method="mT", as_property=True)
+@public("", method="mT", as_property=True, deferred=True)
 def mT(input: Tensor) -> Tensor:
     """The last two dimensions swapped: the transpose of every matrix of a batch."""
     out = _transposed(input, -2, -1, permute_op)

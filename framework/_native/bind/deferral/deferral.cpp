@@ -11,14 +11,16 @@ PyTypeObject *promise_type = nullptr, *call_type = nullptr, *tape_type = nullptr
 Py_ssize_t offsets[SLOTS], at_promise = 0;
 PyObject *slot_names[SLOTS], *word_enabled = nullptr, *word_inplace = nullptr;
 getattrofunc plain_getattr = nullptr;
+std::vector<PyTypeObject*> single_types;
 int64_t deferred_calls = 0;
 thread_local Tape* current = nullptr;
 
 namespace {
 
 // What the tensors' class is, and where its slots lie.
-void set_up(nb::object tensor, nb::object parameter, nb::object leaf) {
+void set_up(nb::object tensor, nb::object parameter, nb::object leaf, nb::tuple single) {
     if (tensor_type) return;
+    for (nb::handle type : single) single_types.push_back(reinterpret_cast<PyTypeObject*>(type.inc_ref().ptr()));
     auto* type = reinterpret_cast<PyTypeObject*>(tensor.ptr());
     auto offset_in = [](PyTypeObject* type, const char* name) {
         PyObject* descriptor = PyDict_GetItemString(type->tp_dict, name);

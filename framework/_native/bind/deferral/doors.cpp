@@ -45,6 +45,25 @@ bool apart(const Tape* t, PyObject* args, PyObject* keywords) {
     return good;
 }
 
+// Whether a call takes nothing that is put off, and nothing that a graph knows while one is recorded.
+bool takes_none(const Tape* t, PyObject* x, bool enabled) {
+    if (is_tensor(x)) return array_of(x) && !promise_of(t, x) && !(enabled && is_one(slot(x, offsets[1])));
+    if (!PyTuple_Check(x) && !PyList_CheckExact(x)) return true;
+    bool good = true;
+    for (Py_ssize_t i = 0; i < Py_SIZE(x); ++i)
+        good = good && takes_none(t, PyList_CheckExact(x) ? PyList_GET_ITEM(x, i) : PyTuple_GET_ITEM(x, i), enabled);
+    return good;
+}
+
+bool takes_none(const Tape* t, PyObject* args, PyObject* keywords) {
+    const bool enabled = enabled_of(t) != Py_False;
+    bool good = takes_none(t, args, enabled);
+    Py_ssize_t at = 0;
+    PyObject *key, *value;
+    while (keywords && PyDict_Next(keywords, &at, &key, &value)) good = good && takes_none(t, value, enabled);
+    return good;
+}
+
 PyObject* call_at_once(Tape* t, const Door* d, PyObject* args, PyObject* keywords) {
     t->busy = true;
     t->busy_thread = PyThread_get_thread_ident();
@@ -191,6 +210,10 @@ PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
         d->used = true;
         return call_at_once(t, d, args, keywords);
     }
+    if (d->kind == 'v') {
+        PyObject* x = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : nullptr;
+        if (!x || !is_tensor(x) || !promise_of(t, x)) return PyObject_Call(d->original, args, keywords);
+    }
     if ((d->kind == 'b' || d->kind == 'i') && t->path->empty()) return PyObject_Call(d->original, args, keywords);
     if (!usual(t)) {
         if (run_pending(t, "a mode of its own") < 0) return nullptr;
@@ -199,7 +222,7 @@ PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
     }
     d->used = true;
     if (d->kind == 'i' && apart(t, args, keywords)) return call_at_once(t, d, args, keywords);
-    if (!t->recording && (d->kind == 'd' || d->kind == 'i')) {
+    if (!t->recording && d->kind != 'b') {
         Call* c = child_for(t, self, args, keywords);
         if (c && c->ready) {
             bool good = !c->views || !shares(t);
@@ -210,6 +233,7 @@ PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
         }
         if (c) t->externals->resize(size_t(c->parent->externals));
         if (c && c->refused) {  // what was put off before it is not new
+            if (d->kind == 'd' && takes_none(t, args, keywords)) return call_at_once(t, d, args, keywords);
             if (run_pending(t, "an operation that is not put off") < 0) return nullptr;
             forget(t);
             return PyObject_Call(d->original, args, keywords);

@@ -1,4 +1,5 @@
 // Whether a call is one that was recorded: the function, and of each argument its kind.
+#include <algorithm>
 #include <cstring>
 
 #include "bind/deferral/tape.h"
@@ -171,7 +172,8 @@ bool describe(Tape* t, PyObject* arg, Spec& s) {
     }
     s.object = nb::borrow(arg);
     return arg == Py_None || arg == Py_Ellipsis || PyBool_Check(arg) || PyFloat_CheckExact(arg) ||
-           PyLong_CheckExact(arg) || PyUnicode_CheckExact(arg);
+           PyLong_CheckExact(arg) || PyUnicode_CheckExact(arg) ||
+           std::find(single_types.begin(), single_types.end(), Py_TYPE(arg)) != single_types.end();
 }
 
 PyObject* enabled_of(const Tape* t) {

@@ -15,6 +15,7 @@ constexpr size_t MOST_CHILDREN = 8, MOST_BEGINNINGS = 64;
 
 // What the tensors' class is, and where its slots lie.
 extern PyTypeObject *tensor_type, *parameter_type, *leaf_type;
+extern std::vector<PyTypeObject*> single_types;  // of constants that are there once: dtypes, devices, memory formats
 extern PyTypeObject *promise_type, *call_type, *tape_type, *door_type, *runner_type;
 extern Py_ssize_t offsets[SLOTS], at_promise;
 extern PyObject *slot_names[SLOTS], *word_enabled, *word_inplace;
@@ -72,7 +73,7 @@ struct Door {
     PyObject *original, *name, *functional;
     PyObject* twin;       // the door that is asked where argument `twin_at`, "inplace", is True
     Py_ssize_t twin_at;
-    char kind;  // 'd': put off, 'i': so in place, 'm': about a tensor, 'b': backward, 'n': makes a tensor of none
+    char kind;  // 'd': put off, 'v': that where its tensor is, 'i': in place, 'm': about a tensor, 'b': backward, 'n': makes a tensor of none
     char used;  // whether it ever answered itself
 };
 
