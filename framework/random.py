@@ -447,6 +447,25 @@ def fresh_key(device: Device, generator: Generator | None = None) -> int:
     return _word(source)
 
 
+class Drawn(int):
+    """A key that is another one in each call; ``array`` holds it where a function is to take any of them."""
+
+    array: Any
+
+
+def drawn_key(device: Device) -> Drawn:
+    """A ``fresh_key`` for a call that a compiled function may put off."""
+    key = Drawn(fresh_key(device))
+    key.array = np.array((key >> 32, key & 0xFFFFFFFF), np.float64)
+    return key
+
+
+def key_of(array: Any) -> int:
+    """The key that the array of a ``Drawn`` one holds."""
+    high, low = array.tolist()
+    return int(high) << 32 | int(low)
+
+
 def _word(source: Generator) -> int:
     with source._lock:
         word = source._native_draw("philox_word") if source._native_suits(()) else NotImplemented

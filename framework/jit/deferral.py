@@ -29,6 +29,7 @@ from ..node import Leaf, Node
 from ..ops.record import arming, autocast
 from ..ops.record.deferred import Positions
 from ..quiet import quiet
+from ..random import Drawn
 from ..tensor import Tensor, bump, wrap
 from . import doors
 from .backward import Refused
@@ -193,7 +194,8 @@ class Session:
         self.owner = owner
         self.inside = False
         module = _native.module
-        module.set_up_tapes(Tensor, Parameter, Leaf, (DType, Device, MemoryFormat))
+        module.set_up_tapes(Tensor, Parameter, Leaf)
+        module.set_up_constants((DType, Device, MemoryFormat), Drawn)
         self.plain: Any = quiet.plain
         self.runner = module.make_runner(self.plain)
         state.saved_hooks, state.batches, state.levels = state.saved_hooks, state.batches, state.levels
@@ -322,7 +324,8 @@ class Session:
             single = isinstance(result, Tensor)
             call.metas = tuple([self.owner.told_of(x) for x in ([result] if single else result)])
             if data.positions is not None:
-                kind, number = call.specs[data.positions.argument]
+                spec = call.specs[data.positions.argument]
+                kind, number = spec if data.positions.place is None else spec[data.positions.place]
                 assert kind == "e"
                 self.tape.demand(call, number, 0, data.positions.size)
         call.in_place = door.kind == "i"
@@ -441,6 +444,8 @@ class Session:
             raise Unknown(said)
         if said is not None:
             given = args[said.argument] if said.argument < len(args) else None
+            if said.place is not None:
+                given = given[said.place]  # type: ignore[index]
             if not isinstance(given, Tensor) or self.tape.index(given) >= 0 or given._array.dtype.char != "l":
                 raise Unknown("positions that are not handed in")
         return said
@@ -603,15 +608,15 @@ class Session:
         node = root._node
         if node is None or root._array.size != 1:
             raise Refused("a root without a graph, or of several elements")
-        externals = self.tape.externals()
+        nodes = [t._node if isinstance(t, Tensor) else None for t in self.tape.externals()]
         leaves: dict = {}
-        for k, t in enumerate(externals):
-            if type(t._node) is Leaf:
-                if t._node in leaves:
+        for k, at in enumerate(nodes):
+            if type(at) is Leaf:
+                if at in leaves:
                     raise Refused("two tensors with one gradient")
-                leaves[t._node] = k
+                leaves[at] = k
         order = order_of(node)
-        outside = {id(t._node) for t in externals if t._node is not None and type(t._node) is not Leaf}
+        outside = {id(at) for at in nodes if at is not None and type(at) is not Leaf}
         if any(id(n) in outside for n in order):
             raise Refused("a graph that began before these operations")
         steps, _, shapes = self._steps(path, [])

@@ -18,22 +18,45 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from .. import _native, creation
-from ..nn import joins, rnn_cell
+from ..nn import joins, rnn, rnn_cell
 from ..ops.convert import cast
 from ..ops.language.elementwise import Elementwise
 from ..ops.normalization import channels
 from ..ops.random import dropout
 from ..ops.record.deferred import InSteps
 from ..ops.record.public import PUBLIC, Public, bare
+from ..ops.sequence import attention
+from ..ops.shape.view import take_order, take_shape
 from ..tensor import Tensor
 
-FURTHER = (joins.linear_relu, joins.conv_then, rnn_cell.cell_step, channels.normed, dropout.dropped,
-           cast.as_dtype)  # several functions in one call
+FURTHER = (joins.linear_relu, joins.conv_then, rnn_cell.cell_step, rnn.run_sequence, channels.normed, dropout.dropped,
+           cast.as_dtype, take_shape, take_order, attention.attend)  # several functions in one call
 MAKERS = (creation.arange, creation.zeros, creation.ones, creation.full, creation.empty, creation.eye,
           creation.linspace)  # of no tensors: what was put off may wait
 # what is told of a tensor that was put off without making it
 TOLD = ("shape", "ndim", "dtype", "device", "requires_grad", "is_leaf", "is_cuda", "itemsize", "nbytes")
 TOLD_CALLS = ("size", "dim", "numel", "is_floating_point", "is_complex", "is_contiguous", "stride")
+
+def _like(maker: Callable) -> Callable:
+    """A maker of tensors like another one, without a look at its array."""
+    def steps(input: Any, *fill: Any) -> Any:
+        if type(input) is not Tensor or not input.is_contiguous():
+            return NotImplemented
+        return maker(input.shape, *fill, dtype=input.dtype, device=input.device)
+    return steps
+
+
+def _new(maker: Callable) -> Callable:
+    """A method that makes tensors of the dtype of another one, without a look at its array."""
+    def steps(input: Any, *args: Any) -> Any:
+        return maker(*args, dtype=input.dtype, device=input.device) if type(input) is Tensor else NotImplemented
+    return steps
+
+
+IN_STEPS = {creation.zeros_like: _like(creation.zeros), creation.ones_like: _like(creation.ones),
+            creation.full_like: _like(creation.full), creation.empty_like: _like(creation.empty),
+            **{vars(Tensor)[f"new_{maker.__name__}"]: _new(maker) for maker in
+               (creation.zeros, creation.ones, creation.full, creation.empty)}}
 
 _TEMPLATE = """
 def around({names}):
@@ -146,6 +169,10 @@ def doors() -> list[tuple[FunctionType, Any, Any, Any]]:
                 _add(found, function, function.__name__, "d")
             for function, (name, functional) in FOLLOWING.items():
                 _add(found, function, name, "i", functional)
+            for function, instead in IN_STEPS.items():
+                door = _add(found, function, function.__name__, "d")
+                if door is not None:
+                    found[function] = _around(function, InOrder(door, instead, False))
             for function in MAKERS:
                 _add(found, function, function.__name__, "n")
             _add(found, Tensor.detach, "detach", "v")

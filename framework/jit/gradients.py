@@ -15,13 +15,13 @@ from ..autograd.mode import masked_walks, state
 from ..backends.native import add
 from ..node import Leaf, Node, Pick, PlainNode, next_seq
 from ..ops.language.elementwise import Elementwise
-from ..ops.random.dropout import Drawn, key_of
 from ..ops.record.op import Op
 from ..ops.shape.broadcast import sum_to
 from ..ops.shape.split import Cut
+from ..random import Drawn
 from . import fusion
 from .backward import BY_RULES, Refused, fast
-from .kernels import Array, Book, Step
+from .kernels import Array, Book, Step, by_keys
 from .segments import own
 
 _EXAMPLE = {c: np.zeros(1, c) for c in "fd"}
@@ -55,13 +55,6 @@ def _pulling(op: Any, edges: tuple, names: tuple, settings: dict, shapes: Any, m
             state.walk = before
             masked_walks.discard(walk)
     return pull
-
-
-def _by_keys(function: Any, places: list[int]) -> Any:
-    """The rule, which takes keys that were drawn, of the arrays that hold them."""
-    def rule(*operands: Any) -> Any:
-        return function(*[key_of(x) if i in places else x for i, x in enumerate(operands)])
-    return rule
 
 
 def _hands_on(node: Any) -> bool:
@@ -121,7 +114,8 @@ class Gradient:
                     continue
                 if type(edge) is Leaf:
                     given.setdefault(edge, []).append(ge == g)
-                    if mine and isinstance(node.op, Elementwise) and ge != g and masked and not passed[i]:
+                    if mine and masked and ge != g and isinstance(node.op, Elementwise) and not passed[i] \
+                            and (node.op.rules is None or node.op.rules[i].text == "g"):
                         raise Refused("a gradient that may be handed on, after a mask")
                     if edge not in leaves:
                         raise Refused("a leaf that is not handed in")
@@ -247,7 +241,7 @@ class Gradient:
                     operands.append(values[name])
             function = fast(rule.on(_EXAMPLE["f"]))
             if keys:
-                function = _by_keys(function, keys)
+                function = by_keys(function, keys)
             if rule is op.joint:
                 names = [self._new() if e is not None else None for e in edges]
                 self.steps.append(Step(function, tuple(operands), {}, names, None))

@@ -9,10 +9,18 @@ import numpy as np
 
 from ..dtypes import DType
 from ..quiet import quiet
+from ..random import Drawn, key_of
 
 ndarray = np.ndarray
 PLAIN = (int, float, bool, str, type(None), np.dtype, DType, type(Ellipsis), type)
 Name = str  # of an array in a plan: e0 an external, v3 a value, t7_0 an array in between
+
+
+def is_plain(value: Any) -> bool:
+    """Whether it is a constant that is no array, or a tuple with names of such."""
+    if isinstance(value, PLAIN):
+        return not isinstance(value, np.generic)
+    return isinstance(value, tuple) and all(type(v) in PLAIN for v in value)
 
 
 class Unknown(Exception):
@@ -140,6 +148,18 @@ class Book:
             return None
         return name, array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
 
+    def cut_of(self, array: Any) -> tuple[Name, int] | None:
+        """The array that was handed in of which this one shows a part, and where in it that begins."""
+        owner, at = owner_of(array), array.__array_interface__["data"][0]
+        for known, name in self.names.values():
+            whole = known() if name[0] == "e" else None
+            if whole is not None and owner_of(whole) is owner and whole.flags.c_contiguous:
+                begin = at - whole.__array_interface__["data"][0]
+                end = begin + sum((n - 1) * s for n, s in zip(array.shape, array.strides)) + array.itemsize
+                if 0 <= begin and end <= whole.nbytes and array.size and min(array.strides, default=0) >= 0:
+                    return name, begin
+        return None
+
     def turned(self, array: Any) -> tuple[Name, tuple, bool] | None:
         """The array that this is with its dimensions in another order, and which order (an empty one: as they
         are); whether reshaped then.
@@ -169,6 +189,19 @@ class Book:
 def part(whole: ndarray, shape: tuple, dtype: Any, offset: int, strides: tuple) -> ndarray:
     """A view of a part of an array in row-major order."""
     return np.ndarray(shape, dtype, owner_of(whole), offset, strides)
+
+
+def cut(whole: ndarray, shape: tuple, dtype: Any, offset: int, strides: tuple) -> ndarray:
+    """A view of a part of an array in row-major order, which may itself be part of another."""
+    return np.ndarray(shape, dtype, whole, offset, strides)
+
+
+def by_keys(function: Callable, places: list) -> Callable:
+    """A kernel or rule that takes keys, of the arrays that hold them; places: their numbers or names."""
+    def keyed(*operands: Any, **settings: Any) -> Any:
+        given = [key_of(x) if i in places else x for i, x in enumerate(operands)]
+        return function(*given, **{k: key_of(v) if k in places else v for k, v in settings.items()})
+    return keyed
 
 
 def listened(function: Callable, *args: Any, **settings: Any) -> tuple[Any, list]:
@@ -206,6 +239,7 @@ class _Reader:
     def read(self, kernel: Any, arrays: tuple, settings: dict, out: Any) -> None:
         operands = tuple(map(self.place, arrays))
         placed = {k: self.place(v) for k, v in settings.items()}
+        keys = [k for k, v in settings.items() if type(v) is Drawn]
         shapes = None
         if isinstance(out, (tuple, list)):
             results: Any = [f"{self.new()}_{i}" for i in range(len(out))]
@@ -219,6 +253,8 @@ class _Reader:
         owner = getattr(kernel, "__self__", None)
         if getattr(kernel, "__name__", "") == "_first_cpu":
             kernel = owner.cpu  # type: ignore[union-attr]
+        if keys:
+            kernel = by_keys(kernel, keys)
         self.steps.append(Step(kernel, operands, placed, results, shapes))
 
     def new(self) -> Name:
@@ -236,9 +272,9 @@ class _Reader:
             return Array(self.name_of(value))
         if isinstance(value, (tuple, list)) and type(value).__module__ in ("builtins", "framework.size"):
             return list(map(self.place, value)) if type(value) is list else tuple(map(self.place, value))
-        if isinstance(value, slice):
-            return value
-        if isinstance(value, PLAIN) and not isinstance(value, np.generic):
+        if type(value) is Drawn:
+            return Array(self.name_of(value.array))
+        if isinstance(value, slice) or is_plain(value):
             return value
         raise Unknown(f"a {type(value).__name__} among the operands")
 
@@ -282,9 +318,11 @@ class _Reader:
         return self._step(ndarray.reshape, (Array(turned), array.shape), known) if reshaped else turned
 
     def _part(self, array: Any) -> Name | None:
-        found = self.book.part_of(array)
+        found, made = self.book.part_of(array), part
+        if found is None:
+            found, made = self.book.cut_of(array), cut
         if found is None:
             return None
         whole, offset = found
-        return self._step(part, (Array(whole), array.shape, array.dtype, offset, array.strides),
+        return self._step(made, (Array(whole), array.shape, array.dtype, offset, array.strides),
                           (array.shape, array.dtype))

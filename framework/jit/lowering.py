@@ -16,7 +16,7 @@ import numpy as np
 from ..ops.record.op import Op
 from ..size import Size
 from .backward import globals_of
-from .kernels import PLAIN, Array, Step, Unknown
+from .kernels import Array, Step, Unknown, is_plain
 
 ndarray = np.ndarray
 
@@ -93,7 +93,7 @@ def _place(value: Any) -> Any:
         return tuple(value)
     if type(value) in (tuple, list):
         return type(value)(map(_place, value))
-    if isinstance(value, PLAIN) and not isinstance(value, np.generic):
+    if is_plain(value):
         return value
     raise Unknown(f"a {type(value).__name__} among the operands")
 

@@ -25,6 +25,12 @@ RECORDS = {"RNN_TANH": (rnn_op, {"relu": False}), "RNN_RELU": (rnn_op, {"relu": 
            "GRU": (gru_op, {})}
 
 
+def run_sequence(mode: str, inputs: tuple, sizes: tuple[int, ...], reverse: bool) -> tuple:
+    """One direction of one layer: the record of a kind of layer, of the input, the states and the weights."""
+    op, settings = RECORDS[mode]
+    return run_lowered(op, *inputs, sizes=sizes, reverse=reverse, **settings)
+
+
 def positive_sizes(name: str, **sizes: Any) -> None:
     """Raise unless the sizes of a layer are positive ints."""
     for argument, value in sizes.items():
@@ -245,9 +251,7 @@ class RNNBase(Module):
             weights[2:2] = [None, None]
         if self.proj_size:
             return lstm_steps(x, *states, *weights, sizes=sizes, reverse=reverse)
-        op, settings = RECORDS[self.mode]
-        results = run_lowered(op, x, *states, *weights, sizes=sizes, reverse=reverse, **settings)
-        return results[:1 + len(states)]
+        return run_sequence(self.mode, (x, *states, *weights), sizes, reverse)[:1 + len(states)]
 
 
 class RNN(RNNBase):

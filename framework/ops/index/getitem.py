@@ -7,6 +7,7 @@ import numpy as np
 from ...dtypes import int64
 from ...tensor import Tensor
 from ..convert.cast import to
+from ..record.deferred import Positions
 from ..record.public import public
 from ..shape.alone import led
 from ..shape.slices import slice_op, sliced, take_slice
@@ -25,8 +26,20 @@ from .keys import (
 )
 
 
-def _whether_deferred(input: Tensor, key: Any) -> str | None:
-    return "positions that are tensors" if _holds_tensors(key) else None
+def _whether_deferred(input: Tensor, key: Any) -> str | Positions | None:
+    if not _holds_tensors(key):
+        return None
+    if isinstance(key, Tensor):
+        place, at, index = None, 0, key
+    else:  # a tuple of slices and one tensor of positions
+        if type(key) is not tuple or not all(type(k) is slice or isinstance(k, Tensor) for k in key):
+            return "positions among others"
+        place = at = next(i for i, k in enumerate(key) if isinstance(k, Tensor))
+        index = key[at]
+    if sum(map(_holds_tensors, key if type(key) is tuple else (key,))) > 1 or index.dtype is not int64 \
+            or not index.ndim or at >= input.ndim:
+        return "positions of another kind, or several"
+    return Positions(1, input.shape[at], place)
 
 
 def _holds_tensors(key: Any) -> bool:

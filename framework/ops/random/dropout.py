@@ -98,43 +98,9 @@ def _channels(x: Tensor, op: str, ndims: tuple[int, ...], unbatched: int | None)
     return x.shape[:lead] + (1,) * (x.ndim - lead)
 
 
-class Drawn(int):
-    """A key that was drawn, in the settings of a node; ``array`` holds it."""
-
-    array: Any
-
-
-class _ByArray(Op):
-    """Dropout with its key in an array; the node is that of dropout."""
-
-    def node(self, inputs: tuple, arrays: Any, results: tuple, settings: dict) -> Any:
-        key = Drawn(key_of(arrays[1]))
-        key.array = arrays[1]
-        return dropout_op.node(inputs[:1], arrays[:1], results, {**settings, "key": key})
-
-
-def key_of(array: Any) -> int:
-    """The key that ``key_array`` put into an array."""
-    high, low = array.tolist()
-    return int(high) << 32 | int(low)
-
-
-def key_array(key: int) -> np.ndarray:
-    """A key of 64 bits as an array of two numbers."""
-    return np.array((key >> 32, key & 0xFFFFFFFF), np.float64)
-
-
-def _by_array(xp: Any, x: Any, key: Any, *, p: float) -> Any:
-    return dropout_op.cpu(x, p=p, key=key_of(key))
-
-
-_dropout_by_array = _ByArray("dropout_by_array", "x key", kernel=_by_array, vjp=lambda g: None,
-                             infer=lambda x, key, *, p: x)
-
-
-def dropped(input: Tensor, key: Tensor, p: float) -> Tensor:
+def dropped(input: Tensor, p: float, key: int) -> Tensor:
     """``dropout`` by a key that was drawn."""
-    return _dropout_by_array.run(input, key, p=p)
+    return dropout_op.run(input, p=p, key=key)
 
 
 def _in_steps(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
@@ -142,7 +108,7 @@ def _in_steps(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     if training is not True or inplace is not False or type(p) is not float or not 0.0 < p <= 1.0 \
             or type(input) is not Tensor or input.dtype not in (float32, float64):
         return NotImplemented
-    return dropped(input, wrap(key_array(random.fresh_key(input.device))), p)
+    return dropped(input, p, random.drawn_key(input.device))
 
 
 @public("nn.functional", op=dropout_op, deferred=InSteps(_in_steps))

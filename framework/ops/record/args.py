@@ -111,8 +111,6 @@ of_one_dtype: Callable = getattr(_native.module, "of_one_dtype", lambda *tensors
 
 def floating(x: Any, op: str, name: str = "input") -> None:
     """Raise unless the tensor (or Meta) ``x`` is floating or complex."""
-    if type(x) is Tensor and x._array.dtype.kind in INEXACT:
-        return
     if x.dtype.category < 2:
         raise DTypeError(f"{op}: argument '{name}' must be floating, got {x.dtype}; convert it, "
                          f"e.g. {name}.float()")

@@ -20,6 +20,7 @@ from ..convert.cast import cast
 from ..linalg.matmul import matmul_op, same_dtype, swap_last
 from ..pointwise.choose import where_op
 from ..random.dropout import dropout_op
+from ..record.deferred import InSteps
 from ..record.args import floating, tensor_arg
 from ..record.batched import aligned, call, everywhere, rowwise
 from ..record.op import Meta, Op
@@ -269,11 +270,26 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Any, settings: dict)
     return cast.run(attention.run(*wide, mask, **settings)[0], dtype=dtype)
 
 
+def _in_steps(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+              is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Any:
+    """``scaled_dot_product_attention`` with dropout and without a mask: the key, which is drawn at once, and the
+    rest.
+    """
+    if type(dropout_p) is not float or not 0.0 < dropout_p <= 1.0 or attn_mask is not None or enable_gqa \
+            or not all(type(x) is Tensor for x in (query, key, value)):
+        return NotImplemented
+    _check(query, key, value, dropout_p)
+    settings = settings_of(query, 0.0, bool(is_causal), scale)
+    settings.update(p=dropout_p, key=random.drawn_key(query.device))
+    out: Any = attend(query, key, value, None, settings)
+    return out.clone() if out.ndim != 4 and out.requires_grad else out
+
+
 def _without_dropout(*args: Any, dropout_p: float = 0.0, **settings: Any) -> str | None:
     return "random numbers" if len(args) > 4 or dropout_p != 0.0 else None
 
 
-@public("nn.functional", op=attention, autocast="lower", deferred=_without_dropout)
+@public("nn.functional", op=attention, autocast="lower", deferred=InSteps(_in_steps, _without_dropout))
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
                                  attn_mask: Tensor | None = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, scale: float | None = None,

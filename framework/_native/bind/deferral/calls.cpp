@@ -10,7 +10,8 @@ namespace {
 nb::object told(const Spec& s) {
     switch (s.kind) {
     case Spec::VALUE: return nb::make_tuple("v", s.index);
-    case Spec::EXTERNAL: return nb::make_tuple("e", s.index);
+    case Spec::EXTERNAL:
+    case Spec::DRAWN: return nb::make_tuple("e", s.index);
     case Spec::CONSTANT: return nb::make_tuple("c", s.object);
     default: {
         nb::list all;
@@ -29,7 +30,7 @@ void call_free(PyObject* self) {
     delete c->specs;
     delete c->children;
     delete c->ranges;
-    Py_XDECREF(c->door), Py_XDECREF(c->data), Py_XDECREF(c->metas), Py_XDECREF(c->enabled), Py_XDECREF(c->keys);
+    Py_XDECREF(c->door), Py_XDECREF(c->data), Py_XDECREF(c->metas), Py_XDECREF(c->enabled), Py_XDECREF(c->keys), Py_XDECREF(c->named);
     PyTypeObject* type = Py_TYPE(self);
     PyObject_Free(self);
     Py_DECREF(type);
@@ -74,7 +75,13 @@ PyType_Spec call_spec = {"framework._native.Call", sizeof(Call), 0, Py_TPFLAGS_D
 nb::object rebuilt(const Tape* t, const Spec& s) {
     switch (s.kind) {
     case Spec::VALUE: return (*t->values)[s.index].tensor;
-    case Spec::EXTERNAL: return (*t->externals)[s.index].tensor;
+    case Spec::EXTERNAL:
+    case Spec::DRAWN: return (*t->externals)[s.index].tensor;
+    case Spec::DICT: {
+        nb::dict all;
+        for (size_t i = 0; i < s.items.size(); ++i) all[nb::handle(PyTuple_GET_ITEM(s.object.ptr(), Py_ssize_t(i)))] = rebuilt(t, s.items[i]);
+        return all;
+    }
     case Spec::CONSTANT: return s.object;
     case Spec::LIST: {
         nb::list all;
@@ -97,7 +104,7 @@ nb::object rebuilt(const Tape* t, const Spec& s) {
 PyObject* new_call(Call* parent) {
     auto* c = PyObject_New(Call, call_type);
     if (!c) return nullptr;
-    c->door = c->data = c->metas = c->enabled = c->keys = nullptr;
+    c->door = c->data = c->metas = c->enabled = c->keys = c->named = nullptr;
     c->specs = new std::vector<Spec>;
     c->children = new std::vector<Call*>;
     c->ranges = new std::vector<Range>;

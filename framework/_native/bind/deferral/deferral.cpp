@@ -12,15 +12,16 @@ Py_ssize_t offsets[SLOTS], at_promise = 0;
 PyObject *slot_names[SLOTS], *word_enabled = nullptr, *word_inplace = nullptr;
 getattrofunc plain_getattr = nullptr;
 std::vector<PyTypeObject*> single_types;
+PyTypeObject* drawn_type = nullptr;
+PyObject* word_array = nullptr;
 int64_t deferred_calls = 0;
 thread_local Tape* current = nullptr;
 
 namespace {
 
 // What the tensors' class is, and where its slots lie.
-void set_up(nb::object tensor, nb::object parameter, nb::object leaf, nb::tuple single) {
+void set_up(nb::object tensor, nb::object parameter, nb::object leaf) {
     if (tensor_type) return;
-    for (nb::handle type : single) single_types.push_back(reinterpret_cast<PyTypeObject*>(type.inc_ref().ptr()));
     auto* type = reinterpret_cast<PyTypeObject*>(tensor.ptr());
     auto offset_in = [](PyTypeObject* type, const char* name) {
         PyObject* descriptor = PyDict_GetItemString(type->tp_dict, name);
@@ -43,6 +44,14 @@ void set_up(nb::object tensor, nb::object parameter, nb::object leaf, nb::tuple 
     leaf_type = reinterpret_cast<PyTypeObject*>(leaf.ptr());
     plain_getattr = type->tp_getattro;
     tensor.inc_ref(), parameter.inc_ref(), leaf.inc_ref();
+}
+
+// The types of constants that are there once, and of keys that are drawn.
+void set_up_constants(nb::tuple single, nb::object drawn) {
+    if (drawn_type) return;
+    word_array = PyUnicode_InternFromString("array");
+    for (nb::handle type : single) single_types.push_back(reinterpret_cast<PyTypeObject*>(type.inc_ref().ptr()));
+    drawn_type = reinterpret_cast<PyTypeObject*>(drawn.release().ptr());
 }
 
 nb::object make_door(nb::object original, nb::object name, const std::string& kind, nb::object functional) {
@@ -79,6 +88,7 @@ FW_BIND(m) {
     m.attr("Tape") = nb::borrow(reinterpret_cast<PyObject*>(tape_type));
     m.def("set_up_tapes", &set_up);
     m.def("make_door", &make_door, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
+    m.def("set_up_constants", &set_up_constants);
     m.def("make_runner", &make_runner);
     m.def("new_tree", [] { return nb::steal(new_call(nullptr)); });
     m.def("deferred_calls", [] { return deferred_calls; });

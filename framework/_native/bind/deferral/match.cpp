@@ -63,6 +63,21 @@ bool add_external(Tape* t, PyObject* tensor) {
     return true;
 }
 
+// A key that was drawn, as something from outside whose array nobody writes.
+bool add_drawn(Tape* t, PyObject* key) {
+    nb::object array = nb::steal(PyObject_GetAttr(key, word_array));
+    if (!array.is_valid() || !PyArray_CheckExact(array.ptr())) {
+        PyErr_Clear();
+        return false;
+    }
+    External e;
+    e.tensor = nb::borrow(key);
+    e.array = array;
+    e.taken = true;
+    t->externals->push_back(std::move(e));
+    return true;
+}
+
 }  // namespace
 
 Py_ssize_t seen(const Tape* t, PyObject* tensor) {
@@ -117,6 +132,15 @@ bool matches(Tape* t, const Spec& s, PyObject* arg) {
                 return false;
         return true;
     }
+    case Spec::DICT: {
+        if (!PyDict_CheckExact(arg) || PyDict_GET_SIZE(arg) != Py_ssize_t(s.items.size())) return false;
+        for (size_t i = 0; i < s.items.size(); ++i) {
+            PyObject* value = PyDict_GetItemWithError(arg, PyTuple_GET_ITEM(s.object.ptr(), Py_ssize_t(i)));
+            if (!value || !matches(t, s.items[i], value)) return false;
+        }
+        return true;
+    }
+    case Spec::DRAWN: return Py_TYPE(arg) == drawn_type && seen(t, arg) < 0 && add_drawn(t, arg);
     case Spec::SLICE: {
         if (!PySlice_Check(arg)) return false;
         auto* x = reinterpret_cast<PySliceObject*>(arg);
@@ -160,6 +184,21 @@ bool describe(Tape* t, PyObject* arg, Spec& s) {
             if (!describe(t, item, s.items.back())) return false;
         }
         return true;
+    }
+    if (PyDict_CheckExact(arg)) {
+        s.kind = Spec::DICT;
+        s.object = nb::steal(PySequence_Tuple(arg));
+        for (Py_ssize_t i = 0; s.object.is_valid() && i < PyTuple_GET_SIZE(s.object.ptr()); ++i) {
+            PyObject* value = PyDict_GetItemWithError(arg, PyTuple_GET_ITEM(s.object.ptr(), i));
+            s.items.emplace_back();
+            if (!value || !describe(t, value, s.items.back())) return false;
+        }
+        return s.object.is_valid();
+    }
+    if (Py_TYPE(arg) == drawn_type) {
+        s.kind = Spec::DRAWN;
+        s.index = Py_ssize_t(t->externals->size());
+        return seen(t, arg) < 0 && add_drawn(t, arg);
     }
     if (PySlice_Check(arg)) {
         auto* x = reinterpret_cast<PySliceObject*>(arg);

@@ -218,7 +218,10 @@ PyObject* answer(Tape* t, Call* c) {
     t->path->push_back(c);
     t->cursor = c;
     ++deferred_calls;
-    return box ? box : made;
+    if (!c->named) return box ? box : made;
+    nb::object all = nb::steal(PyTuple_Pack(1, box));
+    Py_DECREF(box);
+    return all.is_valid() ? PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject*>(c->named), all.ptr(), nullptr) : nullptr;
 }
 
 }  // namespace fw::deferral

@@ -15,6 +15,8 @@ constexpr size_t MOST_CHILDREN = 8, MOST_BEGINNINGS = 64;
 
 // What the tensors' class is, and where its slots lie.
 extern PyTypeObject *tensor_type, *parameter_type, *leaf_type;
+extern PyTypeObject* drawn_type;  // of keys that are another one in each call
+extern PyObject* word_array;
 extern std::vector<PyTypeObject*> single_types;  // of constants that are there once: dtypes, devices, memory formats
 extern PyTypeObject *promise_type, *call_type, *tape_type, *door_type, *runner_type;
 extern Py_ssize_t offsets[SLOTS], at_promise;
@@ -33,10 +35,10 @@ struct Tape;
 extern thread_local Tape* current;
 
 struct Spec {
-    enum Kind : char { VALUE, EXTERNAL, CONSTANT, TUPLE, SLICE, LIST };
+    enum Kind : char { VALUE, EXTERNAL, CONSTANT, TUPLE, SLICE, LIST, DICT, DRAWN };
     Kind kind = CONSTANT;
     Py_ssize_t index = 0;        // of a value or external
-    nb::object object;           // the constant; the type of a tuple
+    nb::object object;           // the constant; the type of a tuple; the keys of a dict
     std::vector<Spec> items;
     // of an external where it comes first: its array and place in the graph
     bool first = false;
@@ -55,6 +57,7 @@ struct Range {
 struct Call {
     PyObject_HEAD
     PyObject *door, *data, *metas, *enabled, *keys;
+    PyObject* named;  // the class of a tuple of results whose places have names
     std::vector<Spec>* specs;
     std::vector<Call*>* children;
     std::vector<Range>* ranges;
@@ -93,7 +96,7 @@ struct Value {
 };
 
 struct External {
-    nb::object tensor, array, node, copy;
+    nb::object tensor, array, node, copy;  // of a key that was drawn, `tensor` is the key
     long version = 0;
     bool taken = false;  // its memory is to be written: nobody else has it
 };

@@ -122,8 +122,9 @@ PyObject* tape_advance(PyObject* self, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OO", &given, &result)) return nullptr;
     Tape* t = tape(self);
     auto* c = reinterpret_cast<Call*>(given);
-    const bool several = PyTuple_CheckExact(result) || PyList_CheckExact(result);
-    const char container = PyTuple_CheckExact(result) ? 't' : several ? 'l' : 0;
+    const bool several = PyTuple_Check(result) || PyList_CheckExact(result);
+    const char container = PyTuple_Check(result) ? 't' : several ? 'l' : 0;
+    PyObject* named = container == 't' && !PyTuple_CheckExact(result) ? reinterpret_cast<PyObject*>(Py_TYPE(result)) : nullptr;
     const Py_ssize_t n = several ? Py_SIZE(result) : 1;
     auto item = [&](Py_ssize_t i) {
         return !several ? result : container == 't' ? PyTuple_GET_ITEM(result, i) : PyList_GET_ITEM(result, i);
@@ -140,9 +141,11 @@ PyObject* tape_advance(PyObject* self, PyObject* args) {
         if (several && !n) Py_RETURN_FALSE;
         c->container = container;
         c->results = n;
+        Py_XINCREF(named);
+        Py_XSETREF(c->named, named);
         Py_INCREF(c);
         children.push_back(c);
-    } else if (c->container != container || (several && c->results != n)) {
+    } else if (c->container != container || c->named != named || (several && c->results != n)) {
         Py_RETURN_FALSE;
     }
     t->values->resize(size_t(c->first + n));
