@@ -289,6 +289,10 @@ class Session:
             new = call is None
             if new and self.owner.recorded < MOST_CALLS:
                 call = tape.extend(door, args, settings)
+            apart = door.kind == "d" and tape.takes_none(args, settings)
+            if call is not None and call.refused and apart:  # what is put off, or noted, may wait
+                self.book.drop(tape.drop())
+                return door.original(*args, **settings)
             if call is None or call.refused:
                 if pending:
                     self.force(tape, "an operation that is not put off")
@@ -314,7 +318,10 @@ class Session:
             data = self._data(call, door, args, settings, made, log)
         except Unknown:
             tape.refuse(call)
-            tape.forget()
+            if apart:
+                self.book.drop(tape.drop())
+            else:
+                tape.forget()
             self.owner.recorded += new
             return result
         if new:

@@ -25,12 +25,13 @@ from ..ops.normalization import channels
 from ..ops.random import dropout
 from ..ops.record.deferred import InSteps
 from ..ops.record.public import PUBLIC, Public, bare
-from ..ops.sequence import attention
+from ..ops.sequence import attention, multihead
+from ..ops.shape import split
 from ..ops.shape.view import take_order, take_shape
 from ..tensor import Tensor
 
 FURTHER = (joins.linear_relu, joins.conv_then, rnn_cell.cell_step, rnn.run_sequence, channels.normed, dropout.dropped,
-           cast.as_dtype, take_shape, take_order, attention.attend)  # several functions in one call
+           cast.as_dtype, take_shape, take_order, attention.attend, multihead.closed)  # several functions in one call
 MAKERS = (creation.arange, creation.zeros, creation.ones, creation.full, creation.empty, creation.eye,
           creation.linspace)  # of no tensors: what was put off may wait
 # what is told of a tensor that was put off without making it
@@ -66,6 +67,7 @@ def around({names}):
         {names}
     return template
 """
+OF_RESULTS = (Tensor.detach, split.pieces)  # put off where their tensor is: others see what was handed in
 FOLLOWING = {channels.follow_: ("batch_norm", channels.followed)}  # what is changed in place, by what function
 questions: dict[Any, Callable] = {}  # by door: what answers for one call whether it may be put off
 _doors: list[tuple[FunctionType, Any, Any, Any]] = []  # function, its door, its own code, that of the door
@@ -175,7 +177,8 @@ def doors() -> list[tuple[FunctionType, Any, Any, Any]]:
                     found[function] = _around(function, InOrder(door, instead, False))
             for function in MAKERS:
                 _add(found, function, function.__name__, "n")
-            _add(found, Tensor.detach, "detach", "v")
+            for function in OF_RESULTS:
+                _add(found, function, function.__name__, "v")
             _add(found, Tensor.backward, "backward", "b")
             for name in TOLD:  # a native property asks Python's own, which it holds, where nothing is made
                 getter = vars(Tensor)[name].fget

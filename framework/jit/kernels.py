@@ -115,6 +115,13 @@ class Book:
                 self.shared = True
         self.externals = ids
 
+    def drop(self, left: int) -> None:
+        """Forget what was handed in behind the first ``left`` arrays."""
+        for key in self.externals[left:]:
+            if self.names.get(key, (None, ""))[1][:1] == "e":
+                del self.names[key]
+        del self.externals[left:]
+
     def label(self, array: ndarray) -> int:
         """A number for its memory."""
         owner = owner_of(array)

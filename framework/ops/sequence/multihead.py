@@ -62,6 +62,11 @@ def _project(inputs: tuple, packed: Tensor | None, separate: tuple, bias: Tensor
     return [linear(x, w, b) for x, w, b in zip(inputs, separate, biases)]
 
 
+def closed(mask: Tensor, dtype: Any) -> Tensor:
+    """-inf where the mask is True, else 0."""
+    return where_op.run(mask, float("-inf"), zero_op.run(to(mask, dtype)))
+
+
 def _additive(mask: Tensor | None, name: str, like: Any) -> Any:
     """A mask to be added to the scores: True becomes -inf."""
     if mask is None:
@@ -71,7 +76,7 @@ def _additive(mask: Tensor | None, name: str, like: Any) -> Any:
                          f"scores), got {mask.dtype}")
     if mask.dtype.category:
         return to(mask, like.dtype)
-    return where_op.run(mask, float("-inf"), zero_op.run(to(mask, like.dtype)))
+    return closed(mask, like.dtype)
 
 
 def _wanted(mask: Any, name: str, *shapes: tuple[int, ...]) -> None:

@@ -294,8 +294,13 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return _cut(input, at, range(input.shape[at]), stack_op)
 
 
+def pieces(input: Tensor) -> tuple[Tensor, ...]:
+    """What iteration gives, at once."""
+    return unbind(input)
+
+
 def _iterate_in_steps(input: Tensor) -> Any:
-    return iter(unbind(input)) if input.ndim else NotImplemented
+    return iter(pieces(input)) if input.ndim else NotImplemented
 
 
 @public("", method="__iter__", name="__iter__", deferred=InSteps(_iterate_in_steps))

@@ -45,22 +45,12 @@ bool apart(const Tape* t, PyObject* args, PyObject* keywords) {
     return good;
 }
 
-// Whether a call takes nothing that is put off, and nothing that a graph knows while one is recorded.
-bool takes_none(const Tape* t, PyObject* x, bool enabled) {
+bool takes_none_in(const Tape* t, PyObject* x, bool enabled) {
     if (is_tensor(x)) return array_of(x) && !promise_of(t, x) && !(enabled && is_one(slot(x, offsets[1])));
     if (!PyTuple_Check(x) && !PyList_CheckExact(x)) return true;
     bool good = true;
     for (Py_ssize_t i = 0; i < Py_SIZE(x); ++i)
-        good = good && takes_none(t, PyList_CheckExact(x) ? PyList_GET_ITEM(x, i) : PyTuple_GET_ITEM(x, i), enabled);
-    return good;
-}
-
-bool takes_none(const Tape* t, PyObject* args, PyObject* keywords) {
-    const bool enabled = enabled_of(t) != Py_False;
-    bool good = takes_none(t, args, enabled);
-    Py_ssize_t at = 0;
-    PyObject *key, *value;
-    while (keywords && PyDict_Next(keywords, &at, &key, &value)) good = good && takes_none(t, value, enabled);
+        good = good && takes_none_in(t, PyList_CheckExact(x) ? PyList_GET_ITEM(x, i) : PyTuple_GET_ITEM(x, i), enabled);
     return good;
 }
 
@@ -184,6 +174,15 @@ void close_doors(nb::dict armed) {
     if (!good) throw nb::python_error();
 }
 
+bool takes_none(const Tape* t, PyObject* args, PyObject* keywords) {
+    const bool enabled = enabled_of(t) != Py_False;
+    bool good = takes_none_in(t, args, enabled);
+    Py_ssize_t at = 0;
+    PyObject *key, *value;
+    while (keywords && PyDict_Next(keywords, &at, &key, &value)) good = good && takes_none_in(t, value, enabled);
+    return good;
+}
+
 // door(args, settings): what the function's code calls.
 PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
     auto* d = reinterpret_cast<Door*>(self);
@@ -212,7 +211,7 @@ PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
     }
     if (d->kind == 'v') {
         PyObject* x = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : nullptr;
-        if (!x || !is_tensor(x) || !promise_of(t, x)) return PyObject_Call(d->original, args, keywords);
+        if (!x || !is_tensor(x) || !promise_of(t, x)) return call_at_once(t, d, args, keywords);
     }
     if ((d->kind == 'b' || d->kind == 'i') && t->path->empty()) return PyObject_Call(d->original, args, keywords);
     if (!usual(t)) {

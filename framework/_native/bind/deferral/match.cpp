@@ -29,7 +29,7 @@ bool same_constant(PyObject* a, PyObject* b) {
 bool keep(External& e) {
     auto* a = reinterpret_cast<PyArrayObject*>(e.array.ptr());
     if (Py_REFCNT(a) == 2 && !PyArray_BASE(a)) return true;  // the tensor and `e`
-    if (PyArray_NBYTES(a) > SNAPSHOT || !PyArray_IS_C_CONTIGUOUS(a)) return false;
+    if (PyArray_NBYTES(a) > SNAPSHOT) return false;
     PyObject* copy = PyArray_NewCopy(a, NPY_CORDER);
     if (!copy) {
         PyErr_Clear();
@@ -39,11 +39,22 @@ bool keep(External& e) {
     return true;
 }
 
+// The array in row-major order: itself, or a copy.
+nb::object in_rows(const nb::object& array) {
+    auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+    return PyArray_IS_C_CONTIGUOUS(a) ? array : nb::steal(PyArray_NewCopy(a, NPY_CORDER));
+}
+
 }  // namespace
 
 bool unchanged(const External& e) {
     if (!e.copy.is_valid()) return true;
-    auto *a = reinterpret_cast<PyArrayObject*>(e.array.ptr()), *b = reinterpret_cast<PyArrayObject*>(e.copy.ptr());
+    nb::object now = in_rows(e.array);
+    if (!now.is_valid()) {
+        PyErr_Clear();
+        return false;
+    }
+    auto *a = reinterpret_cast<PyArrayObject*>(now.ptr()), *b = reinterpret_cast<PyArrayObject*>(e.copy.ptr());
     return std::memcmp(PyArray_DATA(a), PyArray_DATA(b), size_t(PyArray_NBYTES(a))) == 0;
 }
 
@@ -229,8 +240,13 @@ bool usual(const Tape* t) {
 }
 
 bool in_range(const Tape* t, const Range& r) {
-    auto* a = reinterpret_cast<PyArrayObject*>((*t->externals)[r.external].array.ptr());
-    if (PyArray_TYPE(a) != NPY_INT64 || !PyArray_IS_C_CONTIGUOUS(a)) return false;
+    nb::object rows = in_rows((*t->externals)[r.external].array);
+    if (!rows.is_valid()) {
+        PyErr_Clear();
+        return false;
+    }
+    auto* a = reinterpret_cast<PyArrayObject*>(rows.ptr());
+    if (PyArray_TYPE(a) != NPY_INT64) return false;
     const auto* x = static_cast<const int64_t*>(PyArray_DATA(a));
     bool good = true;
     for (npy_intp i = 0, n = PyArray_SIZE(a); i < n; ++i) good &= x[i] >= r.low && x[i] < r.high;

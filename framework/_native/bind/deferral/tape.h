@@ -200,6 +200,8 @@ int finish(Tape* t);
 
 // -- doors.cpp: in front of functions ------------------------------------------------------------
 
+// Whether a call takes nothing that is put off, and nothing that a graph knows while one is recorded.
+bool takes_none(const Tape* t, PyObject* args, PyObject* keywords);
 PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*);
 // Functions (function, door, own code, door's code) get the door's code, and are noted in `armed`, until the last one
 // that opened doors closes them: then they get their own code back, but where others have put theirs around it meanwhile.

@@ -280,6 +280,21 @@ PyObject* tape_alone(PyObject* self, PyObject* tensor) {
     return PyBool_FromLong(i >= 0 && alone((*t->externals)[size_t(i)]));
 }
 
+// drop(): what the call that is no part of the path was handed in; gives how many are left.
+PyObject* tape_drop(PyObject* self, PyObject*) {
+    Tape* t = tape(self);
+    const Py_ssize_t left = t->cursor->externals;
+    if (size_t(left) < t->externals->size()) t->externals->resize(size_t(left));
+    return PyLong_FromSsize_t(left);
+}
+
+// takes_none(args, settings): see tape.h
+PyObject* tape_takes_none(PyObject* self, PyObject* args) {
+    PyObject *given, *keywords;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &given, &PyDict_Type, &keywords)) return nullptr;
+    return PyBool_FromLong(takes_none(tape(self), given, keywords));
+}
+
 // give_back(): the memory of what was to be written, back in its tensors.
 PyObject* tape_give_back(PyObject* self, PyObject*) {
     give_back(tape(self));
@@ -339,6 +354,8 @@ PyMethodDef tape_methods[] = {{"enter", tape_enter, METH_NOARGS, nullptr},
                               {"changed", tape_changed, METH_NOARGS, nullptr},
                               {"forget", tape_forget, METH_NOARGS, nullptr},
                               {"alone", tape_alone, METH_O, nullptr},
+                              {"drop", tape_drop, METH_NOARGS, nullptr},
+                              {"takes_none", tape_takes_none, METH_VARARGS, nullptr},
                               {"give_back", tape_give_back, METH_NOARGS, nullptr},
                               {"demand", tape_demand, METH_VARARGS, nullptr},
                               {"are_free", tape_are_free, METH_O, nullptr},
