@@ -30,6 +30,7 @@ from .config.listing import own as _shown
 from .device import CPU, Device, as_device
 from .errors import DeviceError
 from .philox import first_words, normal_of, state_of, state_words
+from .quiet import quiet
 from .tensor import Tensor, wrap
 
 _FIRST_SEED = 67280421310721  # PyTorch's seed of a new Generator
@@ -458,6 +459,11 @@ def drawn_key(device: Device) -> Drawn:
     key = Drawn(fresh_key(device))
     key.array = np.array((key >> 32, key & 0xFFFFFFFF), np.float64)
     return key
+
+
+def key_of_call(device: Device) -> int:
+    """A ``fresh_key``, or a ``drawn_key`` while a compiled function runs."""
+    return fresh_key(device) if quiet.settle is None else drawn_key(device)
 
 
 def key_of(array: Any) -> int:

@@ -53,6 +53,8 @@ def program(draw):
 class Program:
     """A program of one number: what it computes with, and what it tells."""
 
+    unary, binary, events, calls, forgets = UNARY, BINARY, EVENTS, 5, False
+
     def __init__(self, number):
         self.draw = draw = random.Random(number)
         fw.manual_seed(number)
@@ -116,18 +118,25 @@ class Program:
             self.log.append(type(a).__name__)
         return None
 
+    def one(self, function, *operands):
+        return function(*operands)
+
     def step(self, x):
         pool = [*self.params, x]
         for what, which, i, j, often in self.body:
             a, b = pool[i % len(pool)], pool[j % len(pool)]
             if what == "unary":
-                new = UNARY[which % len(UNARY)](a)
+                new = self.one(self.unary[which % len(self.unary)], a)
             elif what == "binary":
-                new = BINARY[which % len(BINARY)](a, b)
+                new = self.one(self.binary[which % len(self.binary)], a, b)
             else:
-                new = self.happen(EVENTS[which % len(EVENTS)], a, b, often)
+                new = self.happen(self.events[which % len(self.events)], a, b, often)
             if new is not None and new.shape == (4, 4):
                 pool.append(new)
+                if self.forgets and len(pool) > 6:
+                    del pool[4]
+            if self.forgets:
+                a = b = new = None
         out = pool[-1]
         if not self.backward or not out.requires_grad:
             return pool[4:] if self.several else out
@@ -140,13 +149,13 @@ class Program:
         return (loss, out, *pool[4:6]) if self.several else loss
 
 
-def run(number, compile):
+def run(number, compile, kind=Program):
     """All that the program tells in some calls."""
-    told = Program(number)
+    told = kind(number)
     draw, params, kept = told.draw, told.params, told.kept
     step = compile(told.step)
     seen = []
-    for n in range(5):
+    for n in range(told.calls):
         told.turn = n
         try:
             found = step(told.x0 if draw.random() < 0.4 else fw.randn(4, 4))

@@ -19,7 +19,7 @@ from framework.ops.record.public import PUBLIC
 
 SAYS = {(p.namespace, p.name) for p in PUBLIC if p.deferred or isinstance(p.op, Elementwise)}
 MINE = [row for row in ROWS if (row.namespace, row.name) in SAYS and not changes_inputs(row)]
-IN_PLACE = [row for row in ROWS if changes_inputs(row)]  # some go on as they are called, which is not told apart
+IN_PLACE = [row for row in ROWS if changes_inputs(row)]  # some are not put off, and run as they are called
 # what comes in place of a sample's numbers, once they are recorded; the last ones again
 NUMBERS = [None] * 5 + [0.0, -1.0, np.nan, np.inf, 1e30, None, -0.0, None]
 

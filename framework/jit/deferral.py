@@ -33,7 +33,7 @@ from ..random import Drawn
 from ..tensor import Tensor, bump, wrap
 from . import doors
 from .backward import Refused
-from .gradients import Freed, Gradient, order_of, template_of
+from .gradients import Freed, Given, Gradient, order_of, template_of
 from .kernels import Book, Unknown, listened, owner_of, steps_of
 from .lowering import lowered, watched
 from .segments import Missing, Segment
@@ -76,7 +76,8 @@ class BackwardPlan:
         self.segment: Segment | None = None
         self.leaves, self.alive = tuple(leaves), alive
         self.template, self.numbers, self.words = template, numbers, words
-        self.edges = tuple([row[1] for row in template if row[0] is Leaf])
+        keys = [v.number for row in template if row[0] is Node for v in row[5].values() if type(v) is Given]
+        self.edges = tuple([row[1] for row in template if row[0] is Leaf] + keys)
         self.served = 0
         self.ready: tuple | None = None  # what the native side asks for, see ``quick.cpp``
 
@@ -135,7 +136,8 @@ class Deferral:
         found = self.told.get(key)
         if found is None:
             found = self.told[key] = {name: getattr(x, name) for name in doors.TOLD}
-            found.update({name: getattr(x, name)() for name in doors.TOLD_CALLS})
+            found.update({name: getattr(x, name)() for name in doors.TOLD_CALLS
+                          if x.ndim or name != "__len__"})
         return found
 
     def session(self) -> "Session | None":
@@ -358,20 +360,20 @@ class Session:
         kind, inside = call.specs[0]
         if type(x) is not Tensor:
             raise Unknown("no tensor to be changed in place")
-        node = x._node
+        node, home = x._node, kind == "e" or self.tape.is_taken(x)
         if x._more is not None or node is not None and (
-                state.enabled is not True or kind == "e" or node.hooks is not None or type(node) is Leaf):
+                state.enabled is not True or home or node.hooks is not None or type(node) is Leaf):
             raise Unknown("a tensor that is not changed in place alone")
-        if not known and (not self.tape.alone(x) if kind == "e" else self._is_shared(inside, x)):
+        if not known and (not self.tape.alone(x) if home else self._is_shared(inside, x)):
             raise Unknown("memory that others see")
         source = wrap(x._array, node=node)  # what backward keeps of it, which does not change
         given = [source if a is x else a for a in args]
         named = {k: source if a is x else a for k, a in settings.items()}
         made, log = listened(door.functional, *given, **named)
         if type(made) is not Tensor or made._array is x._array or made._array.shape != x._array.shape \
-                or made._array.dtype != x._array.dtype or made._node is not None and kind == "e":
+                or made._array.dtype != x._array.dtype or made._node is not None and home:
             raise Unknown("a result that does not fit")
-        if kind == "e":
+        if home:
             x._array[...] = made._array
         else:
             x._array, x._node = made._array, made._node
@@ -630,7 +632,7 @@ class Session:
         gradient = Gradient(node, root._array, self.book, leaves, shapes)
         numbers: dict = {}
         outputs = []
-        at = {n: number for number, n in enumerate(order)}
+        places = {n: number for number, n in enumerate(order)}
         for i, call, place in _places(path, alive):
             if call.data.fixed[place]:
                 raise Refused("a result that is a view")
@@ -642,10 +644,10 @@ class Session:
             if t is None:  # what was held by nothing but a cycle
                 raise Refused("a result that died meanwhile")
             if t._node is not None:
-                if t._node not in at:
+                if t._node not in places:
                     raise Refused("a result beside the backward")
-                numbers[i] = at[t._node]
-        template = template_of(order, leaves)
+                numbers[i] = places[t._node]
+        template = template_of(order, leaves, self.book)
         return BackwardPlan([*steps, *gradient.steps], [*outputs, *[n for _, n in gradient.leaves]], shapes,
                             [k for k, _ in gradient.leaves], alive, template, numbers, _words(path))
 
@@ -664,7 +666,8 @@ class Session:
         for leaf, g in tape.hand_out(plan.leaves, found, len(plan.alive)):
             accumulate(leaf, g, False)
         externals = tape.externals()
-        nodes = plan.hang(tuple([externals[k]._node for k in plan.edges]))
+        ends = [externals[k] for k in plan.edges]
+        nodes = plan.hang(tuple([x if type(x) is Drawn else x._node for x in ends]))
         for i, array, node in zip(plan.alive, found, nodes):
             tape.settle(i, array, node)
         return True

@@ -30,13 +30,14 @@ from ..ops.shape import split
 from ..ops.shape.view import take_order, take_shape
 from ..tensor import Tensor
 
-FURTHER = (joins.linear_relu, joins.conv_then, rnn_cell.cell_step, rnn.run_sequence, channels.normed, dropout.dropped,
-           cast.as_dtype, take_shape, take_order, attention.attend, multihead.closed)  # several functions in one call
+FURTHER = (joins.linear_relu, joins.conv_then, rnn_cell.cell_step, rnn.run_sequence, channels.normed,
+           dropout.dropped, cast.as_dtype, take_shape, take_order, attention.attend,
+           multihead.closed)  # several functions in one call, or what others call of the records' roads
 MAKERS = (creation.arange, creation.zeros, creation.ones, creation.full, creation.empty, creation.eye,
           creation.linspace)  # of no tensors: what was put off may wait
 # what is told of a tensor that was put off without making it
 TOLD = ("shape", "ndim", "dtype", "device", "requires_grad", "is_leaf", "is_cuda", "itemsize", "nbytes")
-TOLD_CALLS = ("size", "dim", "numel", "is_floating_point", "is_complex", "is_contiguous", "stride")
+TOLD_CALLS = ("__len__", "size", "dim", "numel", "is_floating_point", "is_complex", "is_contiguous", "stride")
 
 def _like(maker: Callable) -> Callable:
     """A maker of tensors like another one, without a look at its array."""
@@ -50,7 +51,9 @@ def _like(maker: Callable) -> Callable:
 def _new(maker: Callable) -> Callable:
     """A method that makes tensors of the dtype of another one, without a look at its array."""
     def steps(input: Any, *args: Any) -> Any:
-        return maker(*args, dtype=input.dtype, device=input.device) if type(input) is Tensor else NotImplemented
+        if type(input) is not Tensor:
+            return NotImplemented
+        return maker(*args, dtype=input.dtype, device=input.device)
     return steps
 
 
@@ -68,7 +71,7 @@ def around({names}):
     return template
 """
 OF_RESULTS = (Tensor.detach, split.pieces)  # put off where their tensor is: others see what was handed in
-FOLLOWING = {channels.follow_: ("batch_norm", channels.followed)}  # what is changed in place, by what function
+FOLLOWING = {channels.follow_: ("batch_norm", channels.followed)}  # in place, and the function that it does
 questions: dict[Any, Callable] = {}  # by door: what answers for one call whether it may be put off
 _doors: list[tuple[FunctionType, Any, Any, Any]] = []  # function, its door, its own code, that of the door
 _lock = threading.Lock()
@@ -164,7 +167,8 @@ def doors() -> list[tuple[FunctionType, Any, Any, Any]]:
                         if question is not None and function in found:
                             questions[found[function][1]] = question
                         if door is not None and steps is not None:
-                            found[function] = _around(function, InOrder(door, steps, question is not None))
+                            found[function] = _around(found[function][0], InOrder(
+                                door, steps, question is not None))
                     if p.inplace and question is None:
                         _add_in_place(found, p, symbols.get(p.name))
             for function in FURTHER:

@@ -5,7 +5,7 @@ arrays' names. What could run a user's code, or is not plain, refuses.
 """
 
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -305,6 +305,12 @@ class Later(Node):
 _new_later = Later.__new__
 
 
+class Given(NamedTuple):
+    """The place of a key that was drawn, among settings."""
+
+    number: int  # of what was handed in
+
+
 class Freed:
     """The nodes of a segment whose backward went by a plan; made at first look."""
 
@@ -313,7 +319,7 @@ class Freed:
     def __init__(self, template: list, edges: tuple, ends: tuple) -> None:
         self.template = template
         self.edges = edges
-        self.ends = ends  # the leaves, by their numbers
+        self.ends = ends  # the leaves, by their numbers, and keys that were drawn
         self.laters: dict[int, ref] = {}
         self.base = next_seq()
         self.nodes: dict[int, Any] = {}
@@ -345,6 +351,7 @@ class Freed:
                 known = self.laters.get(number)
                 node = None if known is None else known()
                 op, edges, kept, versions, settings, shapes = rest
+                settings = {k: leaves[v.number] if type(v) is Given else v for k, v in settings.items()}
                 edges = tuple([None if e is None else nodes[e] for e in edges])
                 if kind is PlainNode:
                     node = PlainNode(op, edges)
@@ -361,8 +368,15 @@ class Freed:
             nodes[number] = node
 
 
-def template_of(order: list, leaves: dict) -> list:
+def template_of(order: list, leaves: dict, book: Book) -> list:
     """What ``Freed`` makes nodes of, after a backward."""
+    def placed(value: Any) -> Any:
+        if type(value) is not Drawn:
+            return value
+        name = book.name_of(value.array)
+        if name is None or name[0] != "e":
+            raise Refused("a key from elsewhere")
+        return Given(int(name[1:]))
     numbers = {node: i for i, node in enumerate(order)}
     found: list[tuple] = []
     for node in order:
@@ -376,6 +390,7 @@ def template_of(order: list, leaves: dict) -> list:
             kept = None if freed or node.kept is None else dict(node.kept)
             if kept and any(hasattr(v, "strides") for v in kept.values()):
                 raise Refused("a node that keeps its arrays")
-            found.append((type(node), node.op, edges, kept, None if freed else node.versions, node.settings,
+            settings = {k: placed(v) for k, v in node.settings.items()}
+            found.append((type(node), node.op, edges, kept, None if freed else node.versions, settings,
                           node.shapes))
     return found

@@ -163,7 +163,7 @@ class Book:
             if whole is not None and owner_of(whole) is owner and whole.flags.c_contiguous:
                 begin = at - whole.__array_interface__["data"][0]
                 end = begin + sum((n - 1) * s for n, s in zip(array.shape, array.strides)) + array.itemsize
-                if 0 <= begin and end <= whole.nbytes and array.size and min(array.strides, default=0) >= 0:
+                if begin >= 0 and end <= whole.nbytes and array.size and min(array.strides, default=0) >= 0:
                     return name, begin
         return None
 

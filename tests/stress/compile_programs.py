@@ -1,9 +1,10 @@
 """Random programs, plain and compiled: ``python tests/stress/compile_programs.py [how many] [first number]``.
 
-Of three kinds: whatever comes (``compile_random.py``), sequences that repeat, so that operations are put
-off and run as plans with their backward (``compile_deferred.py``), and tensors of all kinds with all that
-may happen to them (``compile_mixed.py``). Prints how much went by plans, and the
-numbers of those that differ; exits 1 if there are any.
+Of four kinds: whatever comes (``compile_random.py``), sequences that repeat, so that operations are put
+off and run as plans with their backward (``compile_deferred.py``), such with what changes in place and with
+state (``compile_stateful.py``), and tensors of all kinds with all that may happen to them
+(``compile_mixed.py``). Prints how much went by plans, and the numbers of those that differ; exits 1 if there
+are any.
 """
 
 import sys
@@ -17,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import compile_deferred
 import compile_mixed
 import compile_random
+import compile_stateful
 
 import framework as fw
 from framework.jit import backward, deferral, plans
@@ -45,7 +47,7 @@ counted(deferral.Session, "_weigh", "sequences as plans")
 counted(deferral.BackwardPlan, "run", "with backward")
 start, bad = time.perf_counter(), []
 for number in range(first, first + many):
-    for kind in (compile_random, compile_deferred, compile_mixed):
+    for kind in (compile_random, compile_deferred, compile_mixed, compile_stateful):
         if kind.differs(number):
             bad.append((kind.__name__, number))
     if number % 5000 == 4999:

@@ -65,7 +65,21 @@ def from_array(array: Any, like: Tensor) -> Tensor:
     return wrap(move(array, like.device))
 
 
-@public("", method=True, op=transfer, deferred=InSteps(lambda *args, **settings: _cast_in_steps(*args, **settings)))
+def as_dtype(input: Tensor, dtype: dtypes.DType) -> Tensor:
+    """A tensor of another dtype than ``input``."""
+    return cast.run(input, dtype=dtype)
+
+
+def _cast_in_steps(input: Tensor, *args: Any, dtype: Any = None, **settings: Any) -> Any:
+    """``to`` and the like where only the dtype changes, and was floating or bool."""
+    wanted = args[0] if len(args) == 1 and dtype is None else dtype
+    if settings or len(args) > (dtype is None) or type(wanted) is not dtypes.DType \
+            or type(input) is not Tensor or input.dtype.category not in (dtypes.BOOL, dtypes.FLOAT):
+        return NotImplemented
+    return input if input.dtype is wanted else as_dtype(input, wanted)
+
+
+@public("", method=True, op=transfer, deferred=InSteps(_cast_in_steps))
 def to(input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
        copy: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:
     """The tensor with another dtype, device or memory format; itself when nothing changes.
@@ -145,20 +159,6 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
     return to(input, other.dtype)
 
 
-def as_dtype(input: Tensor, dtype: dtypes.DType) -> Tensor:
-    """A tensor of another dtype than ``input``."""
-    return cast.run(input, dtype=dtype)
-
-
-def _cast_in_steps(input: Tensor, *args: Any, dtype: Any = None, **settings: Any) -> Any:
-    """``to`` and the like where only the dtype changes, and was floating or bool."""
-    wanted = args[0] if len(args) == 1 and dtype is None else dtype
-    if settings or len(args) > (dtype is None) or type(wanted) is not dtypes.DType or type(input) is not Tensor \
-            or input.dtype.category not in (dtypes.BOOL, dtypes.FLOAT):
-        return NotImplemented
-    return input if input.dtype is wanted else as_dtype(input, wanted)
-
-
 def _caster(name: str, dtype: dtypes.DType) -> None:
     def convert(x: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
         if memory_format is None and (own := x.dtype).category != dtypes.COMPLEX:
@@ -167,7 +167,8 @@ def _caster(name: str, dtype: dtypes.DType) -> None:
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"The tensor as {dtype}; itself if it is that already."
     kept = dtype in (dtypes.float32, dtypes.float64, dtypes.bool_)  # what compiled functions put off
-    public("", method=True, deferred=InSteps(partial(_cast_in_steps, dtype=dtype)) if kept else False)(convert)
+    steps = InSteps(partial(_cast_in_steps, dtype=dtype)) if kept else False
+    public("", method=True, deferred=steps)(convert)
 
 
 for _name, _dtype in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16),

@@ -17,8 +17,8 @@ from ..image.pad import pad
 from ..pointwise.elementary import rsqrt
 from ..record import autocast
 from ..record.args import floating, number_arg, real_arg
-from ..record.deferred import InSteps
 from ..record.batched import call, everywhere, merged, on_tensors, spread_out
+from ..record.deferred import InSteps
 from ..record.op import Op
 from ..record.planned import Step, planned
 from ..record.public import public
@@ -182,7 +182,8 @@ def _in_steps(input: Tensor, running_mean: Tensor | None, running_var: Tensor | 
             or type(running_var) is not Tensor or type(momentum) is not float:
         return NotImplemented
     shape = input.shape
-    if len(shape) < 2 or not input.is_contiguous() or not running_mean.shape == running_var.shape == shape[1:2] \
+    if len(shape) < 2 or not input.is_contiguous() \
+            or not running_mean.shape == running_var.shape == shape[1:2] \
             or not input.dtype is running_mean.dtype is running_var.dtype:
         return NotImplemented
     n = math.prod(shape) // (shape[1] or 1)

@@ -18,8 +18,8 @@ from ...errors import ShapeError
 from ...philox import coins
 from ...tensor import Tensor, wrap
 from ..pointwise.arithmetic import mul, plus_product
-from ..record.deferred import InSteps
 from ..record.args import floating, number_arg, tensor_arg
+from ..record.deferred import InSteps
 from ..record.op import Op
 from ..record.public import public
 from ..write.inplace import inplace as in_place_form

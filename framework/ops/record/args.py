@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from ... import _native
-from ...dtypes import INEXACT
 from ...errors import DTypeError, ShapeError, kind_of
 from ...tensor import Tensor
 

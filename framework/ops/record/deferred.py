@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 
 class Positions(NamedTuple):
-    """The argument (by number) that holds positions, each of which must be in ``range(size)``; place: where in
-    the argument, if that is a tuple.
+    """The argument (by number) that holds positions, each of which must be in ``range(size)``; place: where
+    in the argument, if that is a tuple.
     """
 
     argument: int

@@ -20,9 +20,9 @@ from ..convert.cast import cast
 from ..linalg.matmul import matmul_op, same_dtype, swap_last
 from ..pointwise.choose import where_op
 from ..random.dropout import dropout_op
-from ..record.deferred import InSteps
 from ..record.args import floating, tensor_arg
 from ..record.batched import aligned, call, everywhere, rowwise
+from ..record.deferred import InSteps
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.road import NEVER
@@ -237,7 +237,7 @@ def _grouped(query: Tensor, key: Tensor, value: Tensor, mask: Any, settings: dic
 def settings_of(query: Tensor, dropout_p: float, causal: bool, scale: float | None = None) -> dict:
     """The record's settings; for dropout a new key is drawn."""
     return {"causal": causal, "scale": 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale,
-            "p": float(dropout_p), "key": random.fresh_key(query.device) if dropout_p else 0}
+            "p": float(dropout_p), "key": random.key_of_call(query.device) if dropout_p else 0}
 
 
 _LEAST_BY_UNIT = 1024  # multiplications of a head; the unit takes a while to begin
@@ -270,18 +270,15 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Any, settings: dict)
     return cast.run(attention.run(*wide, mask, **settings)[0], dtype=dtype)
 
 
-def _in_steps(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
-              is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Any:
-    """``scaled_dot_product_attention`` with dropout and without a mask: the key, which is drawn at once, and the
-    rest.
-    """
+def _in_steps(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+              dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+              enable_gqa: bool = False) -> Any:
+    """``scaled_dot_product_attention`` with dropout and without a mask, whose key is drawn at once."""
     if type(dropout_p) is not float or not 0.0 < dropout_p <= 1.0 or attn_mask is not None or enable_gqa \
             or not all(type(x) is Tensor for x in (query, key, value)):
         return NotImplemented
     _check(query, key, value, dropout_p)
-    settings = settings_of(query, 0.0, bool(is_causal), scale)
-    settings.update(p=dropout_p, key=random.drawn_key(query.device))
-    out: Any = attend(query, key, value, None, settings)
+    out: Any = attend(query, key, value, None, settings_of(query, dropout_p, bool(is_causal), scale))
     return out.clone() if out.ndim != 4 and out.requires_grad else out
 
 

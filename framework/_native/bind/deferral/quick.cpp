@@ -137,7 +137,8 @@ int quick_backward(Tape* t, PyObject* args, PyObject* keywords) {
     if (!ends.is_valid()) return -1;
     for (Py_ssize_t i = 0; i < edges; ++i) {
         const auto k = size_t(PyLong_AsSsize_t(PyTuple_GET_ITEM(ends_at.ptr(), i)));
-        PyObject* node = slot((*t->externals)[k].tensor.ptr(), offsets[1]);
+        PyObject* tensor = (*t->externals)[k].tensor.ptr();
+        PyObject* node = Py_TYPE(tensor) == drawn_type ? tensor : slot(tensor, offsets[1]);
         Py_INCREF(node);
         PyTuple_SET_ITEM(ends.ptr(), i, node);
     }

@@ -181,6 +181,7 @@ bool are_free(const Tape* t, PyObject* numbers) {
     std::vector<PyObject*> nodes;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(numbers); ++i) {
         PyObject* tensor = (*t->externals)[size_t(PyLong_AsSsize_t(PyTuple_GET_ITEM(numbers, i)))].tensor.ptr();
+        if (Py_TYPE(tensor) == drawn_type) continue;
         PyObject* node = slot(tensor, offsets[1]);
         if (!node || Py_TYPE(node) != leaf_type) return false;
         PyObject *hooks = slot(node, at_hooks), *after = slot(node, at_after);

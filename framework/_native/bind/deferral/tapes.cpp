@@ -295,6 +295,13 @@ PyObject* tape_takes_none(PyObject* self, PyObject* args) {
     return PyBool_FromLong(takes_none(tape(self), given, keywords));
 }
 
+// is_taken(tensor): whether its memory, which is from outside, is to be written.
+PyObject* tape_is_taken(PyObject* self, PyObject* tensor) {
+    const Tape* t = tape(self);
+    const Py_ssize_t i = seen(t, tensor);
+    return PyBool_FromLong(i >= 0 && (*t->externals)[size_t(i)].taken);
+}
+
 // give_back(): the memory of what was to be written, back in its tensors.
 PyObject* tape_give_back(PyObject* self, PyObject*) {
     give_back(tape(self));
@@ -356,6 +363,7 @@ PyMethodDef tape_methods[] = {{"enter", tape_enter, METH_NOARGS, nullptr},
                               {"alone", tape_alone, METH_O, nullptr},
                               {"drop", tape_drop, METH_NOARGS, nullptr},
                               {"takes_none", tape_takes_none, METH_VARARGS, nullptr},
+                              {"is_taken", tape_is_taken, METH_O, nullptr},
                               {"give_back", tape_give_back, METH_NOARGS, nullptr},
                               {"demand", tape_demand, METH_VARARGS, nullptr},
                               {"are_free", tape_are_free, METH_O, nullptr},
