@@ -226,10 +226,12 @@ class Session:
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         owner, tape = self.owner, self.tape
         owner.calls += 1
+        before: dict = {}
         if owner.calls > LEARNING and not owner.wide:
             wanted = owner.wanted
         else:
             wanted = doors.doors()
+            before = {d: d.calls for _, d, *_ in wanted if d.kind == "s"}
             owner.wide = False
         self.inside = True
         now = self.quiet
@@ -258,8 +260,9 @@ class Session:
             self.inside = False
             if owner.wide or owner.calls <= LEARNING:
                 seen = owner.seen
+                seen.update([d for d, calls in before.items() if d.calls > calls])
                 owner.wanted = [d for d in doors.doors() if d[1] in seen or d[1].twin in seen
-                                or d[1].used and d[1].kind != "d"]
+                                or d[1].used and d[1].kind not in "ds"]
 
     def ready(self) -> tuple | None:
         """What the native side needs for calls of this thread, see ``compiled.cpp``; None while doors are

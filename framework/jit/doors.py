@@ -111,13 +111,14 @@ def _around(function: FunctionType, door: Any) -> tuple[FunctionType, Any, Any, 
 class InOrder:
     """In front of a function that is called in steps (``InSteps``), or by its own door."""
 
-    kind, used, twin = "s", True, None
+    kind, used, twin = "s", False, None
 
     def __init__(self, door: Any, steps: Callable, asks: bool) -> None:
-        self.door, self.steps, self.asks = door, steps, asks
+        self.door, self.steps, self.asks, self.calls = door, steps, asks, 0
 
     def __call__(self, args: tuple, settings: dict) -> Any:
         """The call, of these arguments."""
+        self.calls += 1
         try:
             found = self.steps(*args, **settings)
         except TypeError as error:

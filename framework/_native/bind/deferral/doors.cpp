@@ -219,8 +219,11 @@ PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
         forget(t);
         return PyObject_Call(d->original, args, keywords);
     }
-    d->used = true;
-    if (d->kind == 'i' && apart(t, args, keywords)) return call_at_once(t, d, args, keywords);
+    if (d->kind == 'i' && apart(t, args, keywords)) {
+        d->used = true;
+        return call_at_once(t, d, args, keywords);
+    }
+    if (d->kind != 'i') d->used = true;
     if (!t->recording && d->kind != 'b') {
         Call* c = child_for(t, self, args, keywords);
         if (c && c->ready) {
