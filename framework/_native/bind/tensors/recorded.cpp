@@ -116,7 +116,7 @@ PyObject* put_result(PyObject*, PyObject* const* args, Py_ssize_t n) {
         PyObject *x = args[0], *result = args[1];
         if (x == result || !may_move(x) || !is_like(array_of(result), array_of(x)) || !nobody_looks()) Py_RETURN_NOTIMPLEMENTED;
         const Held a = array_of(x), b = array_of(result);
-        if (!is_like(b, a)) Py_RETURN_NOTIMPLEMENTED;  // what was put off has run meanwhile
+        if (!may_move(x) || !is_like(b, a)) Py_RETURN_NOTIMPLEMENTED;  // what was put off has run meanwhile
         take_over(a, b);
         bump(x, args[2]);
         move_to(x, nb::borrow(slot(result, at_node)));
