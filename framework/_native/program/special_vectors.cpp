@@ -142,12 +142,19 @@ V quantile(V q, V end) {
     return end >= 0.0 ? y : V{} + NOT;
 }
 
-// -- the inverse of erf: x times a polynomial in w = -log(1 - x^2), 2^-27 and 2^-58; beyond 5 in the root of w, 2^-26 ------
+// -- the inverse of erf: x times a polynomial in w = -log(1 - x^2), 2^-34 and 2^-58; beyond 5 in the root of w -------
 
-constexpr float INVERSE_NEAR[] = {1.5014094f, 0.6166007f, -0.026108667f, -0.019574092f, 0.0085290798f, -0.00048470144f,
-    -0.00084538711f, 0.00028452729f, 3.545031e-05f, -3.3534874e-05f};
-constexpr float INVERSE_FAR[] = {3.0140815f, 0.94867359f, 0.0055598532f, -0.0038184751f, 0.0024913775f, -0.0015925132f,
-    0.00084751905f, -0.0002403772f, -7.955414e-05f, 6.5662003e-05f};
+constexpr double INVERSE_NEAR[] = {1.5014093511307296, 0.6166006919867009, -0.026108237741432467, -0.019573564270649057,
+    0.008525432590256501, -0.0004878764749554979, -0.0008343272659614886, 0.00029213577974979843, 2.10274531521873e-05,
+    -4.140043618074984e-05, 7.820672733815211e-06, 2.931137042117709e-06, -1.2236984334405913e-06};
+constexpr double INVERSE_FAR[] = {3.013130114283491, 0.9477109809153821, 0.005558307837617605, -0.0038163893935569556,
+    0.0025051896690756036, -0.0015912670921715902, 0.0007966875088851966, -0.00023631481052444284, -1.8783278726641393e-05,
+    6.316405696568047e-05, -3.184172888259799e-05, 2.948740425349144e-06, 4.5252474406567695e-06, -1.6837655078738585e-06};
+
+// log(1 + f) / f for a mantissa 1 + f: 2^-33
+constexpr double LOG_PART[] = {1.0000000000337093, -0.5000000033168733, 0.33333331575467634, -0.2499993331852753,
+    0.2000010840788648, -0.1667048317981796, 0.14285649477647316, -0.12410622112909875, 0.1101935062910602,
+    -0.10879439957071714, 0.10741801735008594, -0.05996999363706579};
 
 constexpr double INVERSE[] = {1.501409351110792, 0.6166006918604175, -0.02610823577739765, -0.019573561059547377,
     0.008525400950939892, -0.0004878983983252155, -0.0008341356436926482, 0.0002921906851342163, 2.0472417839420812e-05,
@@ -156,20 +163,22 @@ constexpr double INVERSE[] = {1.501409351110792, 0.6166006918604175, -0.02610823
     1.1040417909061025e-08, -1.9880707100189075e-09, -9.760204713196851e-10, 4.4650677608736676e-10,
     3.867417238765463e-11, -3.9169363297916484e-11};
 
-Vec<float> erfinv(Vec<float> x) {
-    using F = Vec<float>;
-    const F size = math::abs<F>(x), w = -math::log_positive<F>((1.0f - size) * (1.0f + size));
-    F y = math::poly<F>(w * 0.4f - 1.0f, INVERSE_NEAR);
-    const auto outer = w > 5.0f;
+V short_erfinv(V x) {
+    const V size = math::abs<V>(x);
+    const auto [k, m] = math::split<V>((1.0 - size) * (1.0 + size));
+    const V f = 1.0 - m, w = f * math::poly<V>(-f, LOG_PART) - k * 0.69314718055994530942;
+    V y = math::poly<V>(w * 0.4 - 1.0, INVERSE_NEAR);
+    const auto outer = w > 5.0;
     if (math::any(outer)) {
-        constexpr float least = 2.2360679775f, most = 4.125f;  // the roots of 5 and of what the number next to 1 has
-        y = outer ? math::poly<F>((math::sqrt<F>(w) - 0.5f * (least + most)) * (2 / (most - least)), INVERSE_FAR) : y;
+        constexpr double least = 2.23606797749978969641, most = 4.12310562561766054982;  // the roots of 5 and 17
+        y = outer ? math::poly<V>((sqrt(w) - 0.5 * (least + most)) * (2 / (most - least)), INVERSE_FAR) : y;
     }
-    y = size == 1.0f ? F{} + math::inf<float> : y;
-    return size <= 1.0f ? x * y : F{} + math::nan<float>;
+    y = size == 1.0 ? V{} + INF : y;
+    return size <= 1.0 ? x * y : V{} + NOT;
 }
 
-V erfinv(V x) {
+template <class T> V erfinv(V x) {
+    if constexpr (short_digits<T>) return short_erfinv(x);
     const V size = math::abs<V>(x), w = -math::log_positive<V>((1.0 - size) * (1.0 + size));
     V y = x * math::poly<V>(w * 0.4 - 1.0, INVERSE);
     const auto outer = w > 5.0;
@@ -238,9 +247,7 @@ template <class T> void many_polygamma(const T* x, int64_t n, T* to, int order, 
         if (!(x[i] > 0 && x[i] <= std::numeric_limits<T>::max())) to[i] = T(exact(x[i], order));
 }
 template <class T> void many_erfinv(const T* x, int64_t n, T* to, int, double (*)(double, int)) {
-    int64_t i = 0;
-    for (; i + lanes<T> <= n; i += lanes<T>) store(to + i, erfinv(load(x + i)));
-    if (i < n) store_part<T>(to + i, erfinv(load_part(x + i, n - i)), n - i);
+    each(x, n, to, [](V v) { return erfinv<T>(v); });
 }
 template <class T> void many_erfcx(const T* x, int64_t n, T* to, int, double (*)(double, int)) {
     each(x, n, to, [](V v) { return erfcx<T>(v); });
