@@ -174,6 +174,62 @@ def test_calls_that_take_nothing_put_off_leave_their_places():
     alike(make, planned=None)
 
 
+@pytest.mark.parametrize("kind", ["out", "positions", "renormed", "statistics"])
+def test_calls_that_change_what_they_take_do_not_go_ahead(kind):
+    """What was put off reads the memory as it was."""
+    def make():
+        w, x, spare = leaf(4, 3), fw.randn(4, 3), fw.randn(4, 3)
+        mean, var, ids = fw.zeros(3), fw.ones(3), fw.tensor([1, 2])
+
+        def step(number):
+            w.grad = None
+            y = w * spare + mean
+            if kind == "out":
+                fw.add(x, x, out=spare)
+            elif kind == "renormed":
+                F.embedding(ids, spare, max_norm=0.5)
+            elif kind == "statistics":
+                F.batch_norm(x.t().contiguous().t(), mean, var, training=True)
+            elif kind == "positions":
+                y = y + w[ids].sum()
+                fw.add(ids, 1 - 2 * (number % 2), out=ids)
+            loss = (y * y).sum() + spare.sum()
+            loss.backward()
+            return loss, w.grad, spare.clone(), mean.clone()
+        return step
+    alike(make, planned=None)
+
+
+@pytest.mark.parametrize("kind", ["autocast", "vmap", "looked at", "checkpoint"])
+def test_modes_find_the_functions_themselves(kind):
+    def make():
+        norm, w, x = nn.BatchNorm1d(4), leaf(4, 4), fw.randn(4, 4)
+
+        def block(y):
+            y = F.dropout(norm(y), 0.5)
+            return F.scaled_dot_product_attention(y[None], y[None], y[None], dropout_p=0.5)[0]
+
+        def step(number):
+            w.grad = None
+            y = w * x
+            if kind == "autocast":
+                with fw.autocast("cpu", dtype=fw.bfloat16):
+                    z = block(y)
+            elif kind == "vmap":
+                z = fw.func.vmap(lambda y: F.dropout(y, 0.5), randomness="different")(y)
+            elif kind == "looked at":
+                with fw.profiler.profile() as seen:
+                    z = block(y)
+                assert any("dropout" in e.key for e in seen.key_averages())
+            else:
+                z = fw.utils.checkpoint.checkpoint(block, y, use_reentrant=False)
+            loss = z.float().square().sum()
+            loss.backward()
+            return loss, w.grad, list(norm.buffers())
+        return step
+    alike(make, planned=None)
+
+
 @pytest.mark.parametrize("momentum", [0.1, None])
 @pytest.mark.parametrize("kind", ["images", "rows", "kept", "shared", "one value", "evaluation", "float64"])
 def test_batch_norm_follows_its_batches(kind, momentum):

@@ -34,7 +34,7 @@ from ..tensor import Tensor, bump, wrap
 from . import doors
 from .backward import Refused
 from .gradients import Freed, Given, Gradient, order_of, template_of
-from .kernels import Book, Unknown, listened, owner_of, steps_of
+from .kernels import Book, Declined, Unknown, listened, owner_of, steps_of
 from .lowering import lowered, watched
 from .segments import Missing, Segment
 
@@ -294,8 +294,8 @@ class Session:
             new = call is None
             if new and self.owner.recorded < MOST_CALLS:
                 call = tape.extend(door, args, settings)
-            apart = door.kind == "d" and tape.takes_none(args, settings)
-            if call is not None and call.refused and apart:  # what is put off, or noted, may wait
+            apart = door.kind == "d" and settings.get("out") is None and tape.takes_none(args, settings)
+            if call is not None and call.refused and call.pure and apart:  # what is put off, or noted, may wait
                 self.book.drop(tape.drop())
                 return door.original(*args, **settings)
             if call is None or call.refused:
@@ -321,8 +321,9 @@ class Session:
             raise
         try:
             data = self._data(call, door, args, settings, made, log)
-        except Unknown:
+        except Unknown as unknown:
             tape.refuse(call)
+            call.pure = apart = apart and not isinstance(unknown, Declined)
             if apart:
                 self.book.drop(tape.drop())
             else:
@@ -453,7 +454,7 @@ class Session:
         ask = doors.questions.get(door)
         said = None if ask is None else ask(*args, **settings)
         if type(said) is str:
-            raise Unknown(said)
+            raise Declined(said)
         if said is not None:
             given = args[said.argument] if said.argument < len(args) else None
             if said.place is not None:

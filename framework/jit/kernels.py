@@ -27,6 +27,10 @@ class Unknown(Exception):
     """Why a call cannot be replayed."""
 
 
+class Declined(Unknown):
+    """Why a function says that a call of it cannot be put off: it may do more than give its result."""
+
+
 class Step:
     """One kernel: its function, operands and settings (with ``Array`` for arrays), and its results' names."""
 

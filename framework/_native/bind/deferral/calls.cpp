@@ -58,6 +58,7 @@ PyMemberDef call_members[] = {{"door", T_OBJECT, offsetof(Call, door), READONLY,
                               {"externals", T_PYSSIZET, offsetof(Call, externals), READONLY, nullptr},
                               {"ready", T_BOOL, offsetof(Call, ready), 0, nullptr},
                               {"refused", T_BOOL, offsetof(Call, refused), READONLY, nullptr},
+                              {"pure", T_BOOL, offsetof(Call, pure), 0, nullptr},
                               {"views", T_BOOL, offsetof(Call, views), 0, nullptr},
                               {"in_place", T_BOOL, offsetof(Call, in_place), 0, nullptr},
                               {"depth", T_PYSSIZET, offsetof(Call, depth), READONLY, nullptr},
@@ -112,7 +113,7 @@ PyObject* new_call(Call* parent) {
     c->first = parent ? parent->first + (parent->container ? parent->results : parent->parent ? 1 : 0) : 0;
     c->results = c->externals = 0;
     c->depth = parent ? parent->depth + 1 : 0;
-    c->container = c->ready = c->refused = c->views = c->in_place = 0;
+    c->container = c->ready = c->refused = c->views = c->in_place = c->pure = 0;
     return reinterpret_cast<PyObject*>(c);
 }
 

@@ -90,6 +90,7 @@ FW_BIND(m) {
     m.def("make_door", &make_door, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
     m.def("set_up_constants", &set_up_constants);
     m.def("make_runner", &make_runner);
+    m.def("puts_off", [] { return current && !current->busy && usual(current); });
     m.def("new_tree", [] { return nb::steal(new_call(nullptr)); });
     m.def("deferred_calls", [] { return deferred_calls; });
 }

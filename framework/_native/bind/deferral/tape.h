@@ -66,6 +66,7 @@ struct Call {
     char container;  // 0: one tensor, 't' or 'l'
     char ready;      // whether it may be put off
     char refused;    // whether it is known that it may not
+    char pure;       // of one that was refused: whether it does nothing but give its result
     char views;      // whether a result is a view of what it takes
     char in_place;   // whether the first argument is what it gives, changed
 };
