@@ -295,7 +295,7 @@ class Session:
             if new and self.owner.recorded < MOST_CALLS:
                 call = tape.extend(door, args, settings)
             apart = door.kind == "d" and settings.get("out") is None and tape.takes_none(args, settings)
-            if call is not None and call.refused and call.pure and apart:  # what is put off, or noted, may wait
+            if call is not None and call.refused and call.pure and apart:  # what is put off may wait
                 self.book.drop(tape.drop())
                 return door.original(*args, **settings)
             if call is None or call.refused:
@@ -375,7 +375,8 @@ class Session:
         named = {k: source if a is x else a for k, a in settings.items()}
         made, log = listened(door.functional, *given, **named)
         if type(made) is not Tensor or made._array is x._array or made._array.shape != x._array.shape \
-                or made._array.dtype != x._array.dtype or made._node is not None and home:
+                or made._array.dtype != x._array.dtype or made._node is not None and home \
+                or not home and made._array.strides != x._array.strides:
             raise Unknown("a result that does not fit")
         if home:
             x._array[...] = made._array

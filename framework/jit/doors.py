@@ -119,7 +119,7 @@ class InOrder:
     def __call__(self, args: tuple, settings: dict) -> Any:
         """The call, of these arguments."""
         self.calls += 1
-        if not _native.module.puts_off():  # nothing is compiled here, or a mode is on that asks for the function
+        if not _native.module.puts_off():  # nothing is compiled here, or a mode asks for the function
             return self.door.original(*args, **settings)
         try:
             found = self.steps(*args, **settings)

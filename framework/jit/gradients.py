@@ -125,7 +125,12 @@ class Gradient:
                         continue
                     if not passed[i]:
                         new = self._new()
-                        self.steps.append(Step(own, (Array(ge), self._placed(g)), {}, new, None))
+                        if ge == g and isinstance(node.op, Elementwise) and not node.op._passes \
+                                and node.shapes is None:  # a kernel's result, in the order of the gradient
+                            kernel = node.op.rules[i].on(_EXAMPLE["f"])  # type: ignore[index]
+                            self.steps.append(Step(kernel, (self._placed(g),), {}, new, self.shapes.get(g)))
+                        else:
+                            self.steps.append(Step(own, (Array(ge), self._placed(g)), {}, new, None))
                         if ge in self.shapes:
                             self.shapes[new] = self.shapes[ge]
                         ge = new

@@ -21,8 +21,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = ("tests/test_compile_matching.py", "tests/test_compile_rules.py", "tests/test_compile_changes.py",
-         "tests/test_compile.py")
+TESTS = ("tests/test_compile_in_place.py", "tests/test_compile_matching.py", "tests/test_compile_rules.py",
+         "tests/test_compile_changes.py", "tests/test_compile.py")
 
 
 def mutations() -> list[tuple[str, str, str, str]]:

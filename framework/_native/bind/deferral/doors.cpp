@@ -235,7 +235,7 @@ PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
         }
         if (c) t->externals->resize(size_t(c->parent->externals));
         if (c && c->refused) {  // what was put off before it is not new
-            if (c->pure && takes_none(t, args, keywords)) return call_at_once(t, d, args, keywords);
+            if (c->pure) return call_at_once(t, d, args, keywords);
             if (run_pending(t, "an operation that is not put off") < 0) return nullptr;
             forget(t);
             return PyObject_Call(d->original, args, keywords);
