@@ -147,8 +147,9 @@ def test_an_index_is_known_to_fit_only_if_it_does():
     fits, line, x = _native.module.places_fit, _native.module.line_fits, np.zeros((3, 4))
     index = np.array([[0, 2], [1, 0]])
     assert [fits(x, index, d) for d in (0, 1, -1, -2, 2, -3, 1 << 70, 0.0)] == [0, 1, 1, 0, -1, -1, -1, -1]
-    for bad in (index + 1, index - 1, index[0], index.astype("int32"), index.T, np.zeros((2, 0), int)):
+    for bad in (index + 1, index - 1, index[0], index.astype("int32"), np.zeros((2, 0), int), (index - 1).T):
         assert fits(x, bad, 0) == -1
+    assert fits(x, index.T, 0) == 0  # as it lies
     assert fits(x, np.zeros((4, 4), int), 0) == 0 and fits(x, np.zeros((4, 5), int), 0) == -1
     places = np.array([3, 0])
     assert line(x, places, 1) == 1 and line(x, places, 0) == -1 and line(x, index, 0) == -1

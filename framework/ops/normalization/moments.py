@@ -303,7 +303,8 @@ def _pulled_wide(grad: Op, g: Any, x: Any, weight: Any, *moments: Any, **setting
         return grad(g, x, weight, *moments, **settings)
     given = (g, x, weight)
     found = grad(*[None if a is None else _as(a, float32) for a in given], *moments, **settings)
-    return [_as(part, g.dtype) for part in found]
+    kind = g.dtype if weight is None else weight.dtype
+    return [_as(found[0], g.dtype), *[_as(part, kind) for part in found[1:]]]
 
 
 def _normalizing(name: str, onnx: str | None = None, runtime: str | None = None) -> Op:
