@@ -3,6 +3,9 @@ batch norm, drawn masks. Each program is run plain and compiled, and must tell t
 plans.
 """
 
+import collections
+import gc
+
 import numpy as np
 import pytest
 
@@ -476,3 +479,128 @@ def test_a_tensor_is_given_back_where_what_was_put_off_cannot_run(monkeypatch):
     with pytest.raises(MemoryError):
         step(fw.ones(3))
     assert average.tolist() == [0.25] * 3 and average._version == 2
+
+
+CHANGES = {"relu": lambda y: F.relu(y, inplace=True), "sigmoid": lambda y: y.sigmoid_(),
+           "exp": lambda y: y.exp_(), "tanh": lambda y: y.tanh_(),
+           "sqrt": lambda y: y.abs_().sqrt_(), "mul": lambda y: y.mul_(y)}
+WRITES = {"part": lambda y: y[:1].sub_(5), "key": lambda y: y.__setitem__(0, 0.5),
+          "fill": lambda y: y.fill_(0.25), "copy": lambda y: y.copy_(y * 2),
+          "detached": lambda y: y.detach().add_(1), "data": lambda y: y.data.mul_(2)}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_backward_keeps_of_a_change_is_not_what_is_written_next(change, write):
+    def make():
+        w = leaf(4)
+
+        def step(number):
+            w.grad = None
+            y = w * 2
+            CHANGES[change](y)
+            WRITES[write](y)
+            y.sum().backward()
+            return w.grad, y
+        return step
+    alike(make, planned=None)
+
+
+@pytest.mark.parametrize("kind", ["added", "scaled", "several"])
+def test_gradients_that_are_changed_by_what_is_put_off(kind):
+    def make():
+        w, v, x = leaf(4), leaf(4), fw.randn(4)
+
+        def step(number):
+            a = w * 2
+            with fw.no_grad():
+                if w.grad is not None:
+                    w.grad.add_(a) if kind != "scaled" else w.grad.mul_(x * 0.5)
+            loss = (a * x).sum() + (v * a).sum() if kind == "several" else a.sum()
+            loss.backward()
+            return loss, w.grad, v.grad
+        return step
+    alike(make, planned=None)
+
+
+def test_arguments_of_changes_in_place_as_they_come():
+    def make():
+        w = leaf(3)
+
+        def step(number):
+            w.grad = None
+            y = w * 2
+            found = [F.relu(input=y, inplace=True), F.leaky_relu(negative_slope=0.1, input=y, inplace=True)]
+            for wrong in (lambda: F.relu([y, y], inplace=True), lambda: F.relu((), inplace=True),
+                          lambda: fw.Tensor.add_([1, 2], 1), lambda: fw.Tensor.add_(),
+                          lambda: F.relu(inplace=True), lambda: fw.zeros_like(y, 3),
+                          lambda: fw.full_like(y), lambda: fw.full_like(y, 1.0, fw.int64)):
+                try:
+                    wrong()
+                except Exception as error:
+                    found.append(f"{type(error).__name__}: {error}")
+            y.sum().backward()
+            return w.grad, *found
+        return step
+    alike(make, planned=None)
+
+
+@pytest.mark.parametrize("kind", ["leaf", "computed", "detached"])
+def test_statistics_and_versions_that_a_graph_knows(kind):
+    def make():
+        w, x, mean, var = leaf(3), fw.randn(4, 3), fw.zeros(3), fw.ones(3)
+
+        def step(number):
+            w.grad = None
+            if kind == "detached":
+                y = x * 2
+                y.relu_()
+                return y.detach()._version, y.detach()
+            statistics = mean.clone().requires_grad_() if kind == "leaf" else w * 0.0
+            y = F.batch_norm(x, statistics, var, training=True)
+            return y, statistics, statistics.requires_grad, var
+        return step
+    alike(make, planned=None)
+
+
+def test_results_with_names_are_arguments_again():
+    pair = collections.namedtuple("pair", "a b")
+
+    class Own(tuple):
+        pass
+
+    def make():
+        w = leaf(4)
+
+        def step(number):
+            w.grad = None
+            y = w * 2
+            z = fw.stack(fw.aminmax(y)).sum() + fw.cat(pair(y, w)).sum() + fw.cat(Own((y, w))).t().sum()
+            z.backward()
+            return z, w.grad
+        return step
+    alike(make, planned=None)
+
+
+def test_finalizers_that_compute_while_results_are_promised():
+    class Cycle:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            fw.ones(3).exp()
+
+    @fw.compile
+    def step(x):
+        y = x * 2
+        for _ in range(20):
+            y = y * 0.5
+        Cycle()
+        return y.sum()
+    before = gc.get_threshold()
+    gc.set_threshold(7)
+    try:
+        for _ in range(300):
+            assert step(fw.ones(4)).item() == 8 * 0.5 ** 20
+    finally:
+        gc.set_threshold(*before)

@@ -360,10 +360,10 @@ class Session:
         if door.kind != "i":
             result, log = listened(door.original, *args, **settings)
             return result, log, result
+        if not args or type(args[0]) is not Tensor:
+            raise Unknown("no tensor to be changed in place")
         x: Tensor = args[0]
         kind, inside = call.specs[0]
-        if type(x) is not Tensor:
-            raise Unknown("no tensor to be changed in place")
         node, home = x._node, kind == "e" or self.tape.is_taken(x)
         if x._more is not None or node is not None and (
                 state.enabled is not True or home or node.hooks is not None or type(node) is Leaf):
@@ -381,7 +381,10 @@ class Session:
         if home:
             x._array[...] = made._array
         else:
-            x._array, x._node = made._array, made._node
+            kept: dict = getattr(made._node, "kept", None) or {}
+            own = all(v is not made._array for v in kept.values())  # else backward reads it as it is now
+            x._array = made._array if own else made._array.copy(order="K")
+            x._node = made._node
         bump(x, door.name)
         return x, log, made
 

@@ -41,11 +41,12 @@ TOLD_CALLS = ("__len__", "size", "dim", "numel", "is_floating_point", "is_comple
 
 def _like(maker: Callable) -> Callable:
     """A maker of tensors like another one, without a look at its array."""
-    def steps(input: Any, *fill: Any) -> Any:
-        if type(input) is not Tensor or not input.is_contiguous():
+    def filled(input: Any, *fill: Any) -> Any:
+        if type(input) is not Tensor or len(fill) != takes or not input.is_contiguous():
             return NotImplemented
         return maker(input.shape, *fill, dtype=input.dtype, device=input.device)
-    return steps
+    takes = int(maker is creation.full)
+    return filled
 
 
 def _new(maker: Callable) -> Callable:

@@ -191,7 +191,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         pass
     if out is None:
         return matmul_op.run(input, other)
-    return run_into(matmul_op.run, (input, other), {}, out, "matmul", False)
+    return run_into(matmul_op.run, (input, other), {}, out, "matmul", False, matmul_op)
 
 
 @public("", method="__matmul__", name="__matmul__", op=matmul_op, autocast="lower", asks=False, deferred=True)
@@ -275,7 +275,7 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """
     if not autocast.used and are_alike(input, 3, mat2, 3) and input._array.shape[0] == mat2._array.shape[0]:
         return matmul_op.run(input, mat2) if out is None else \
-            run_into(matmul_op.run, (input, mat2), {}, out, "bmm", False)
+            run_into(matmul_op.run, (input, mat2), {}, out, "bmm", False, matmul_op)
     of_ndim("bmm", input=(input, 3), mat2=(mat2, 3))
     if input.shape[0] != mat2.shape[0]:
         raise ShapeError(f"bmm: shapes {list(input.shape)} and {list(mat2.shape)} hold {input.shape[0]} and "

@@ -184,7 +184,8 @@ def _in_steps(input: Tensor, running_mean: Tensor | None, running_var: Tensor | 
     shape = input.shape
     if len(shape) < 2 or not input.is_contiguous() \
             or not running_mean.shape == running_var.shape == shape[1:2] \
-            or not input.dtype is running_mean.dtype is running_var.dtype:
+            or not input.dtype is running_mean.dtype is running_var.dtype \
+            or running_mean.requires_grad or running_var.requires_grad:
         return NotImplemented
     n = math.prod(shape) // (shape[1] or 1)
     if n <= 1:
@@ -203,7 +204,8 @@ def followed(running: Tensor, value: Tensor, momentum: float, share: float) -> T
 
 def follow_(running: Tensor, value: Tensor, momentum: float, share: float) -> Tensor:
     """``followed`` in place."""
-    write(running, followed(running, value, momentum, share), "batch_norm")
+    with no_grad():
+        write(running, followed(running, value, momentum, share), "batch_norm")
     return running
 
 

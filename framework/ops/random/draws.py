@@ -57,7 +57,7 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator 
         shape = _broadcast([v.shape for v in given])
     settings: dict[str, Any] = {"shape": shape, "kind": kind.numpy, "target": target, "generator": generator}
     if given and out is not None:
-        return run_into(normal_op.run, (mean, std), settings, out, "normal", False)
+        return run_into(normal_op.run, (mean, std), settings, out, "normal", False, normal_op)
     result = normal_op.run(mean, std, **settings) if given else made(
         NORMAL, _normals(np, mean, std, **settings))
     return result.requires_grad_(requires_grad) if out is None else check_out(out, result, "normal")
@@ -126,7 +126,8 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
         floating(tensor_arg(input, "bernoulli"), "bernoulli")
     if out is None:
         return bernoulli_op.run(input, p, generator=generator)
-    return run_into(bernoulli_op.run, (input, p), {"generator": generator}, out, "bernoulli", False)
+    settings = {"generator": generator}
+    return run_into(bernoulli_op.run, (input, p), settings, out, "bernoulli", False, bernoulli_op)
 
 
 def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
@@ -205,7 +206,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
     settings = {"num_samples": num_samples, "replacement": replacement, "generator": generator}
     if out is None:
         return multinomial_op.run(input, **settings)
-    return run_into(multinomial_op.run, (input,), settings, out, "multinomial", True)
+    return run_into(multinomial_op.run, (input,), settings, out, "multinomial", True, multinomial_op)
 
 
 def _picks(xp: Any, x: Any, *, num_samples: int, replacement: bool, generator: Generator | None) -> Any:

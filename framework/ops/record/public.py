@@ -72,7 +72,7 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
         plain = by_keyword(given, also, takes_numpy)
         if out or plain is not given:
             takes_out = out or function is not given
-            function = with_out(plain, own, call, exact=out == "exact") if takes_out else plain
+            function = with_out(plain, own, call, exact=out == "exact", op=op) if takes_out else plain
         if namespace == "nn.functional":
             function = with_old_reduction(function)
         methods = (own,) if method is True else tuple(method.split()) if method else ()
@@ -107,8 +107,8 @@ class _Outlined:
 
 
 def with_out(function: Callable[..., T], name: str | None = None,
-             plan: Callable | None = None, *, exact: bool = False) -> Callable[..., T]:
-    """The function with ``out=``: a tensor, or a tuple of them where it gives several."""
+             plan: Callable | None = None, *, exact: bool = False, op: Op | None = None) -> Callable[..., T]:
+    """The function with ``out=``: a tensor, or a tuple of them where it gives several. op: its record."""
     name = name or function.__name__
     names = getattr(function, "also", {})
     direct = function.__wrapped__ if names else function  # type: ignore[attr-defined]
@@ -134,7 +134,7 @@ def with_out(function: Callable[..., T], name: str | None = None,
         if autocast.used:
             return check_result(out, autocast.as_given(function, *args, **settings), name, exact)
         plain = unchosen if not settings or names.keys().isdisjoint(settings) else function
-        return run_into(plain, args, settings, out, name, exact)
+        return run_into(plain, args, settings, out, name, exact, op)
 
     call.__wrapped__ = _Outlined(function)  # type: ignore[attr-defined, assignment]
     call.without_out = function  # type: ignore[attr-defined]
@@ -248,7 +248,7 @@ def compute_into(record: Any, inputs: tuple, settings: dict[str, Any], out: Any,
     if record.writes and isinstance(out, Tensor) and out._node is None \
             and computed_into(out, (record, inputs, settings), op):
         return out
-    return run_into(record.run, inputs, settings, out, op, False)
+    return run_into(record.run, inputs, settings, out, op, False, record)
 
 
 def check_result(out: Any, result: Any, op: str, exact: bool = False) -> Any:
@@ -262,8 +262,10 @@ def check_result(out: Any, result: Any, op: str, exact: bool = False) -> Any:
 
 
 def run_into(function: Callable, args: tuple, settings: dict[str, Any], out: Any, op: str,
-             exact: bool) -> Any:
-    """What ``function(*args, **settings)`` gives, in ``out=``; and kernels write there if they may."""
+             exact: bool, record: Op | None) -> Any:
+    """What ``function(*args, **settings)`` gives, in ``out=``; the kernel of ``record`` writes there if it
+    may.
+    """
     return check_result(out, function(*args, **settings), op, exact)
 
 

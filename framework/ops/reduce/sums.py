@@ -329,7 +329,7 @@ def all(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | 
     dims = many_dims(dim, tensor_arg(input, "all").ndim, "all")
     if out is None:
         return all_op.run(input, dims=dims, keepdim=keepdim)
-    return run_into(all_op.run, (input,), {"dims": dims, "keepdim": keepdim}, out, "all", False)
+    return run_into(all_op.run, (input,), {"dims": dims, "keepdim": keepdim}, out, "all", False, all_op)
 
 
 @public(method=True, op=any_op)
@@ -342,7 +342,7 @@ def any(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | 
     dims = many_dims(dim, tensor_arg(input, "any").ndim, "any")
     if out is None:
         return any_op.run(input, dims=dims, keepdim=keepdim)
-    return run_into(any_op.run, (input,), {"dims": dims, "keepdim": keepdim}, out, "any", False)
+    return run_into(any_op.run, (input,), {"dims": dims, "keepdim": keepdim}, out, "any", False, any_op)
 
 
 @public(method=True, op=count_op)

@@ -179,7 +179,7 @@ def _joined_into(out: Tensor | None, op: Op, xs: Any, dim: int) -> Tensor:
             if b is a or views and array_module(a).may_share_memory(a, b):
                 raise ValueError("cat: out= shares memory with one of the tensors, which would change while "
                                  "it is read; give it memory of its own")
-    return run_into(op.run, tuple(xs), {"dim": dim}, out, "cat", False)
+    return run_into(op.run, tuple(xs), {"dim": dim}, out, "cat", False, op)
 
 
 @public(op=stack_op, deferred=True)
@@ -197,7 +197,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
         at = one_dim(dim, xs[0].ndim + 1, "stack")
     if out is None:
         return stack_op.run(*xs, dim=at)
-    return run_into(stack_op.run, tuple(xs), {"dim": at}, out, "stack", False)
+    return run_into(stack_op.run, tuple(xs), {"dim": at}, out, "stack", False, stack_op)
 
 
 @public(deferred=True)

@@ -94,7 +94,8 @@ nb::object rebuilt(const Tape* t, const Spec& s) {
         for (const Spec& i : s.items) all.append(rebuilt(t, i));
         nb::object plain = nb::steal(PyList_AsTuple(all.ptr()));
         if (s.object.ptr() == reinterpret_cast<PyObject*>(&PyTuple_Type)) return plain;
-        return s.object(plain);
+        nb::object given = nb::steal(PyTuple_Pack(1, plain.ptr()));  // of named ones, whose class wants its items one by one
+        return nb::steal(PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject*>(s.object.ptr()), given.ptr(), nullptr));
     }
     case Spec::SLICE:
         return nb::steal(PySlice_New(s.items[0].object.ptr(), s.items[1].object.ptr(), s.items[2].object.ptr()));

@@ -211,7 +211,13 @@ PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
     }
     if (d->kind == 'v') {
         PyObject* x = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : nullptr;
-        if (!x || !is_tensor(x) || !promise_of(t, x)) return call_at_once(t, d, args, keywords);
+        const Promise* p = x && is_tensor(x) ? promise_of(t, x) : nullptr;
+        if (!p) return call_at_once(t, d, args, keywords);
+        if (p->changes) {  // which is counted with it
+            if (run_pending(t, "what is seen of it was changed") < 0) return nullptr;
+            forget(t);
+            return PyObject_Call(d->original, args, keywords);
+        }
     }
     if ((d->kind == 'b' || d->kind == 'i') && t->path->empty()) return PyObject_Call(d->original, args, keywords);
     if (!usual(t)) {

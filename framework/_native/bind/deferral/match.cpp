@@ -187,6 +187,7 @@ bool describe(Tape* t, PyObject* arg, Spec& s) {
         return add_external(t, arg);
     }
     if (PyTuple_Check(arg) || PyList_CheckExact(arg)) {
+        if (Py_TYPE(arg)->tp_dictoffset) return false;  // a class of somebody's, which may have more than its items
         s.kind = PyTuple_Check(arg) ? Spec::TUPLE : Spec::LIST;
         s.object = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(arg)));
         for (Py_ssize_t i = 0; i < Py_SIZE(arg); ++i) {

@@ -201,6 +201,12 @@ void forget(Tape* t) {
 }
 
 PyObject* answer(Tape* t, Call* c) {
+    struct Uncollected {  // a finalizer could read what is put off in the middle of this
+        const int before = PyGC_Disable();
+        ~Uncollected() {
+            if (before) PyGC_Enable();
+        }
+    } uncollected;
     const Py_ssize_t n = c->container ? c->results : 1;
     PyObject* box = !c->container ? nullptr : c->container == 't' ? PyTuple_New(n) : PyList_New(n);
     if (c->container && !box) return nullptr;

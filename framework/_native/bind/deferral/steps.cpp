@@ -184,7 +184,8 @@ bool are_free(const Tape* t, PyObject* numbers) {
         if (Py_TYPE(tensor) == drawn_type) continue;
         PyObject* node = slot(tensor, offsets[1]);
         if (!node || Py_TYPE(node) != leaf_type) return false;
-        PyObject *hooks = slot(node, at_hooks), *after = slot(node, at_after);
+        PyObject *hooks = slot(node, at_hooks), *after = slot(node, at_after), *grad = slot(node, at_grad);
+        if (grad && Py_TYPE(grad) == tensor_type && !slot(grad, offsets[0])) return false;  // it is put off
         if ((hooks && hooks != Py_None) || (after && after != Py_None && PyObject_IsTrue(after))) return false;
         for (PyObject* other : nodes)
             if (other == node) return false;

@@ -20,13 +20,22 @@ bool share(PyArrayObject* a, PyArrayObject* b) {
     return x.first < y.second && y.first < x.second;
 }
 
+// Whether the memory is NumPy's own: what is mapped, or another library's, may be seen at other addresses, too.
+bool is_of_numpy(PyArrayObject* a) {
+    while (PyArray_BASE(a)) {
+        if (!PyArray_Check(PyArray_BASE(a))) return false;
+        a = reinterpret_cast<PyArrayObject*>(PyArray_BASE(a));
+    }
+    return PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA);
+}
+
 }  // namespace
 
 // Whether results may be made in these arrays: each in rows and apart from the others, and the function is given nothing but tensors
 // that lie elsewhere and are in no graph, and plain settings.
 bool Targets::take_out(PyObject* out) {
     const Held a = memory_of(out);
-    if (count == MOST || !a || !PyArray_ISCARRAY(a.a)) return false;
+    if (count == MOST || !a || !PyArray_ISCARRAY(a.a) || !is_of_numpy(a.a)) return false;
     for (int i = 0; i < count; ++i)
         if (share(a, arrays[i])) return false;
     arrays[count++] = a;
@@ -50,12 +59,14 @@ bool Targets::take_input(PyObject* x, int depth) {
            PyComplex_CheckExact(x);
 }
 
-// Kernels are offered the arrays from here on, where they are given an input of the function's.
-Placing::Placing(PyObject* const* inputs, Py_ssize_t n) {
-    if (!targets || !targets->count) return;
+// The first kernel of the function's record is offered the arrays, where it is given an input of the function's: what else runs
+// meanwhile (a handler of a signal, a finalizer) has results of its own.
+Placing::Placing(PyObject* record, PyObject* const* inputs, Py_ssize_t n) {
+    if (!targets || !targets->count || targets->record != record) return;
     PyObject** end = targets->given + targets->inputs;
     if (std::none_of(inputs, inputs + n, [&](PyObject* x) { return std::find(targets->given, end, x) != end; })) return;
     to = targets;
+    to->record = nullptr;
     for (int i = 0; i < to->count; ++i)
         offer.arrays[offer.count++] = to->taken[i] ? nullptr : nb::object(to->arrays[i].owner).release().ptr();
     before = offered_now(&offer), outer = std::exchange(placing, this);
@@ -79,11 +90,11 @@ bool is_awaited() {
 namespace {
 
 // Gathers what is needed to know whether results may be made in the memory of `out`.
-bool gather(Targets& to, PyObject* inputs, PyObject* settings, PyObject* out, bool many) {
+bool gather(Targets& to, PyObject* inputs, PyObject* settings, PyObject* outs) {
     if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return false;
     if (!asked(quiet, word_settle).is_none()) return false;  // what is put off is computed later
-    for (Py_ssize_t i = 0; i < (many ? PySequence_Fast_GET_SIZE(out) : 1); ++i)
-        if (!to.take_out(many ? PySequence_Fast_GET_ITEM(out, i) : out)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outs); ++i)
+        if (!to.take_out(PyTuple_GET_ITEM(outs, i))) return false;
     if (!to.take_input(inputs, 0)) return false;
     PyObject *key, *value;
     Py_ssize_t at = 0;
@@ -116,10 +127,9 @@ bool has_arrived(PyObject* out, PyObject* result, PyObject* name) {
 }
 
 // Several results; null where Python is to look at them.
-nb::object arrived(PyObject* out, PyObject* results, PyObject* name, const Targets& to) {
+nb::object arrived(const nb::object& outs, PyObject* results, PyObject* name, const Targets& to) {
     const Py_ssize_t n = PyTuple_Check(results) ? PyTuple_GET_SIZE(results) : -1;
-    if (n != PySequence_Fast_GET_SIZE(out)) return nb::object();
-    nb::object outs = taken(PySequence_Tuple(out));
+    if (n != PyTuple_GET_SIZE(outs.ptr())) return nb::object();
     PyObject* const* own = PySequence_Fast_ITEMS(outs.ptr());
     for (Py_ssize_t i = 0; i < n; ++i) set_apart(PyTuple_GET_ITEM(results, i), own[i], to);
     for (Py_ssize_t i = 0; i < n; ++i)
@@ -128,13 +138,23 @@ nb::object arrived(PyObject* out, PyObject* results, PyObject* name, const Targe
     return type == &PyTuple_Type ? outs : taken(PyTuple_Type.tp_new(type, taken(PyTuple_Pack(1, outs.ptr())).ptr(), nullptr));
 }
 
-// function(*inputs, **settings) in `out`: (function, inputs, settings, out, name, exact)
+// They have been written to, whatever came of it.
+void count(const Targets& to, PyObject* const* outs, PyObject* name) {
+    for (int i = 0; i < to.count; ++i)
+        if (to.taken[i]) bump(outs[i], name);
+}
+
+// function(*inputs, **settings) in `out`: (function, inputs, settings, out, name, exact, record), where the record is the one that
+// gives the results, or None
 nb::object run_into(PyObject* const* args) {
     PyObject *function = args[0], *inputs = args[1], *settings = args[2], *out = args[3], *name = args[4];
     if (!PyTuple_CheckExact(inputs) || !PyDict_CheckExact(settings)) throw nb::type_error("wanted a tuple and a dictionary");
     const bool many = PyTuple_Check(out) || PyList_Check(out);
+    const nb::object outs = taken(many ? PySequence_Tuple(out) : PyTuple_Pack(1, out));  // a list may be changed meanwhile
+    PyObject* const* own = PySequence_Fast_ITEMS(outs.ptr());
     Targets to;
-    const bool open = gather(to, inputs, settings, out, many);
+    const bool open = args[6] != Py_None && gather(to, inputs, settings, outs.ptr());
+    to.record = args[6];
     nb::object result;
     {
         Targets* before = std::exchange(targets, open ? &to : nullptr);
@@ -143,18 +163,22 @@ nb::object run_into(PyObject* const* args) {
     }
     if (!result.is_valid()) {
         nb::python_error error;
-        for (int i = 0; i < to.count; ++i)
-            if (to.taken[i]) bump(many ? PySequence_Fast_GET_ITEM(out, i) : out, name);
+        count(to, own, name);
         throw error;
     }
     if (many) {
-        nb::object all = arrived(out, result.ptr(), name, to);
+        nb::object all = arrived(outs, result.ptr(), name, to);
         if (all.is_valid()) return all;
     } else {
         set_apart(result.ptr(), out, to);
         if (has_arrived(out, result.ptr(), name)) return nb::borrow(out);
     }
-    return taken(PyObject_CallFunctionObjArgs(check_result, out, result.ptr(), name, args[5], nullptr));
+    const nb::object given = !many ? nb::borrow(out) : PyList_Check(out) ? taken(PySequence_List(outs.ptr())) : outs;
+    nb::object looked = nb::steal(PyObject_CallFunctionObjArgs(check_result, given.ptr(), result.ptr(), name, args[5], nullptr));
+    if (looked.is_valid()) return looked;
+    nb::python_error error;
+    count(to, own, name);
+    throw error;
 }
 
 // record.run(*inputs, **settings) in `out`: (record, inputs, settings, out, name)
@@ -167,7 +191,7 @@ nb::object compute_into(PyObject* const* args) {
         if (written.is_valid()) return written;
         PyArrayObject *a = array_of(out), *b = PyTuple_CheckExact(inputs) && PyTuple_GET_SIZE(inputs) ? array_of(PyTuple_GET_ITEM(inputs, 0)) : nullptr;
         if (b && PyArray_TYPE(a) == NPY_BOOL && PyArray_TYPE(b) != NPY_BOOL) {  // of a comparison
-            PyObject* call[] = {asked(record, word_run).release().ptr(), inputs, settings, out, name, Py_False};
+            PyObject* call[] = {asked(record, word_run).release().ptr(), inputs, settings, out, name, Py_False, record};
             const nb::object owner = nb::steal(call[0]);
             return run_into(call);
         }
@@ -183,7 +207,7 @@ template <nb::object (*F)(PyObject* const*), int ARGS> PyObject* called_into(PyO
 template <nb::object (*F)(PyObject* const*), int ARGS> PyMethodDef method_into(const char* name) {
     return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&called_into<F, ARGS>)), METH_FASTCALL, nullptr};
 }
-PyMethodDef placed_methods[] = {method_into<run_into, 6>("run_into"), method_into<compute_into, 5>("compute_into"),
+PyMethodDef placed_methods[] = {method_into<run_into, 7>("run_into"), method_into<compute_into, 5>("compute_into"),
                                 {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

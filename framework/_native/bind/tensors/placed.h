@@ -11,6 +11,7 @@ struct Targets {
     Held arrays[MOST] = {nullptr, nullptr, nullptr, nullptr};
     bool taken[MOST] = {};  // a kernel has begun to write there
     PyObject* given[MOST_INPUTS];  // the first ones
+    PyObject* record = nullptr;    // whose first kernel makes the results; null once it has run
     int count = 0, inputs = 0;
 
     bool take_out(PyObject* out);
@@ -18,10 +19,10 @@ struct Targets {
 };
 extern thread_local Targets* targets;  // of the function that runs
 
-// While this lives kernels make results there.
+// While this lives the kernel of that record makes results there.
 class Placing {
   public:
-    Placing(PyObject* const* inputs, Py_ssize_t n);
+    Placing(PyObject* record, PyObject* const* inputs, Py_ssize_t n);
     Placing(const Placing&) = delete;
     ~Placing() {
         if (to) close();

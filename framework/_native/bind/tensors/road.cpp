@@ -160,7 +160,7 @@ nb::object run(Call& c) {
     c.arrays[0] = kernel.ptr();
     nb::object out;
     {
-        const Placing placing(c.arrays + 1, c.n);
+        const Placing placing(c.op, c.arrays + 1, c.n);
         out = nb::steal(PyObject_Vectorcall(runner.ptr(), c.arrays, size_t(c.n + 1), c.names));
     }
     if (!out.is_valid()) out = recovered(c.op, c.given_inputs(), c.given_arrays(), c.settings());
@@ -358,7 +358,7 @@ PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
         }
         if (kernel.is_valid()) {
             PyObject* given[] = {kernel.ptr(), arrays[0], operands > 1 ? arrays[1] : nullptr};
-            const Placing placing(arrays, operands);
+            const Placing placing(op, arrays, operands);
             out = nb::steal(PyObject_Vectorcall(runner.ptr(), given, size_t(operands + 1), nullptr));
         }
         if (!out.is_valid())
