@@ -545,13 +545,19 @@ def test_arguments_of_changes_in_place_as_they_come():
     alike(make, planned=None)
 
 
-@pytest.mark.parametrize("kind", ["leaf", "computed", "detached"])
+@pytest.mark.parametrize("kind", ["leaf", "computed", "detached", "part"])
 def test_statistics_and_versions_that_a_graph_knows(kind):
     def make():
         w, x, mean, var = leaf(3), fw.randn(4, 3), fw.zeros(3), fw.ones(3)
 
         def step(number):
             w.grad = None
+            if kind == "part":
+                mean.add_(1)
+                piece, _ = x.chunk(2)
+                found = piece.detach()
+                x.mul_(0.5)
+                return found, found._version, (x * w).sum()
             if kind == "detached":
                 y = x * 2
                 y.relu_()

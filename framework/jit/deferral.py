@@ -442,7 +442,7 @@ class Session:
             name = name_of(x._array)
             data.results.append(name)
             data.shapes[name] = (x._array.shape, x._array.dtype)
-            data.fixed.append(x._more is not None or x._array.base is not None and name[0] == "e")
+            data.fixed.append(x._more is not None or self._is_from_outside(x))
             data.grad.append(x._node is not None)
         return data
 
