@@ -13,6 +13,7 @@ from framework import _native
 from framework.errors import FrameworkError
 from framework.ops.record.public import run_into
 from framework.ops.reduce.scan import cumsum_op
+from framework.ops.reduce.sort import sort_op
 
 
 class Filling:
@@ -231,15 +232,20 @@ def test_a_list_that_is_emptied_while_its_tensors_are_written():
     x = fw.randn(300, 300)
     outs = [fw.zeros(300, 300), fw.zeros(300, 300, dtype=fw.int64)]
 
-    def emptied(frame, event, argument):
-        if event == "call" and frame.f_code.co_name == "sort":
-            outs.clear()
-    sys.setprofile(emptied)
-    try:
-        values, places = fw.sort(x, out=outs)
-    finally:
-        sys.setprofile(None)
-    assert not outs and fw.equal(values, fw.sort(x).values) and places.dtype is fw.int64
+    def emptied(x, fails):
+        found = fw.sort(x)
+        outs.clear()
+        if fails:
+            raise KeyError
+        return found
+    kept = list(outs)
+    values, places = run_into(emptied, (x, False), {}, outs, "sort", False, sort_op)
+    assert not outs and values is kept[0] and places is kept[1]
+    assert fw.equal(values, fw.sort(x).values) and fw.equal(places, fw.sort(x).indices)
+    outs += kept
+    with pytest.raises(KeyError):
+        run_into(emptied, (x, True), {}, outs, "sort", False, sort_op)
+    assert not outs and kept[0]._version == 2
 
 
 def test_results_of_what_runs_meanwhile_are_their_own():
