@@ -114,12 +114,14 @@ class InOrder:
 
     kind, used, twin = "s", False, None
 
-    def __init__(self, door: Any, steps: Callable, asks: bool) -> None:
-        self.door, self.steps, self.asks, self.calls = door, steps, asks, 0
+    def __init__(self, door: Any, steps: Callable, asks: bool, keyword: str = "") -> None:
+        self.door, self.steps, self.asks, self.calls, self.keyword = door, steps, asks, 0, keyword
 
     def __call__(self, args: tuple, settings: dict) -> Any:
         """The call, of these arguments."""
         self.calls += 1
+        if self.keyword and self.keyword not in settings:
+            return self.door(args, settings)
         if not _native.module.puts_off():  # nothing is compiled here, or a mode asks for the function
             return self.door.original(*args, **settings)
         try:
@@ -160,8 +162,8 @@ def doors() -> list[tuple[FunctionType, Any, Any, Any]]:
             symbols = {p.name: m for p in PUBLIC for m in p.methods if f"__i{m[2:]}" in vars(Tensor)}
             for p in PUBLIC:
                 in_place = p.name.endswith("_") and not p.name.endswith("__")
-                steps, question = p.deferred if isinstance(p.deferred, InSteps) else (
-                    None, p.deferred if callable(p.deferred) else None)
+                steps, question, keyword = p.deferred if isinstance(p.deferred, InSteps) else (
+                    None, p.deferred if callable(p.deferred) else None, "")
                 if p.deferred or isinstance(p.op, Elementwise) and not in_place:
                     for function in (p.function, bare(p.function), getattr(p.function, "operator", None),
                                      *[vars(Tensor).get(m) for m in (p.name, *p.methods)]):
@@ -172,7 +174,7 @@ def doors() -> list[tuple[FunctionType, Any, Any, Any]]:
                             questions[found[function][1]] = question
                         if door is not None and steps is not None:
                             found[function] = _around(found[function][0], InOrder(
-                                door, steps, question is not None))
+                                door, steps, question is not None, keyword))
                     if p.inplace and question is None:
                         _add_in_place(found, p, symbols.get(p.name))
             for function in FURTHER:

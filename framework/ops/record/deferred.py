@@ -25,11 +25,12 @@ class Positions(NamedTuple):
 class InSteps(NamedTuple):
     """A function of the same arguments which does the same by calls that may be put off each by itself, and
     reads no array; or gives NotImplemented. ``question``: of calls that it does not take, as above; without
-    one they run when they are called.
+    one they run when they are called. ``keyword``: of an argument without which it takes none.
     """
 
     steps: Callable[..., Any]
     question: Callable[..., Any] | None = None
+    keyword: str = ""
 
 
 Deferred = bool | Callable[..., Any] | InSteps

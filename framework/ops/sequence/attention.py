@@ -286,7 +286,8 @@ def _without_dropout(*args: Any, dropout_p: float = 0.0, **settings: Any) -> str
     return "random numbers" if len(args) > 4 or dropout_p != 0.0 else None
 
 
-@public("nn.functional", op=attention, autocast="lower", deferred=InSteps(_in_steps, _without_dropout))
+@public("nn.functional", op=attention, autocast="lower",
+        deferred=InSteps(_in_steps, _without_dropout, "dropout_p"))
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
                                  attn_mask: Tensor | None = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, scale: float | None = None,
