@@ -45,8 +45,10 @@ bool Targets::take_out(PyObject* out) {
 bool Targets::take_input(PyObject* x, int depth) {
     if (PyArrayObject* a = array_of(x)) {
         if (is_followed(x)) return false;
+        const char kind = PyArray_DESCR(a)->kind;
+        const bool narrow = PyArray_ITEMSIZE(a) == 2 && (kind == 'f' || kind == 'V');  // a kernel makes them float32 first
         for (int i = 0; i < count; ++i)
-            if (share(a, arrays[i])) return false;
+            if (share(a, arrays[i]) || (narrow && PyArray_TYPE(arrays[i].a) == NPY_FLOAT)) return false;
         if (inputs < MOST_INPUTS) given[inputs++] = reinterpret_cast<PyObject*>(a);
         return true;
     }
