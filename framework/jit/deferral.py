@@ -11,7 +11,6 @@ import threading
 import weakref
 from contextlib import suppress
 from functools import partial
-from sys import getrefcount
 from typing import Any
 
 from numpy import ndarray
@@ -25,89 +24,24 @@ from ..dtypes import DType
 from ..errors import CompileError
 from ..memory_formats import MemoryFormat
 from ..nn.parameter import Parameter
-from ..node import Leaf, Node
+from ..node import Leaf
 from ..ops.record import arming, autocast
 from ..ops.record.deferred import Positions
 from ..quiet import quiet
 from ..random import Drawn
-from ..tensor import Tensor, bump, wrap
+from ..tensor import Tensor
 from . import doors
 from .backward import Refused
-from .gradients import Freed, Given, Gradient, order_of, template_of
-from .kernels import Book, Declined, Unknown, listened, owner_of, steps_of
-from .lowering import lowered, watched
+from .changes import noted
+from .gradients import Gradient, order_of, template_of
+from .kernels import Book, Declined, Unknown, owner_of, steps_of
+from .recorded import BackwardPlan, Data, ForwardPlan
 from .segments import Missing, Segment
 
 LEARNING = 3  # calls during which all doors are asked
 TRIAL = 24  # segments after which deferring has to have paid
 MOST_PLANS = 8  # that end with one call
 MOST_CALLS, MOST_IN_ALL = 10_000, 256  # calls that are recorded, and plans, of one compiled function
-
-
-class Data:
-    """What is known of a recorded call: its steps, its results' names, and the plans that end with it."""
-
-    __slots__ = ("steps", "results", "shapes", "fixed", "forward", "backward", "grad", "positions")
-
-    def __init__(self) -> None:
-        self.steps: list = []
-        self.results: list[str] = []
-        self.shapes: dict = {}
-        self.fixed: list[bool] = []  # results that are views of others
-        self.grad: list[bool] = []  # results that require gradients
-        self.forward: dict[tuple, Any] = {}
-        self.backward: dict[tuple, Any] = {}
-        self.positions: Positions | None = None
-
-
-class BackwardPlan:
-    """A segment with its backward: the function, what it gives, and the graph to be shown afterwards.
-
-    The first run goes step by step and finds out the shapes of all gradients, with which the steps are fused.
-    """
-
-    __slots__ = ("steps", "outputs", "shapes", "segment", "leaves", "alive", "template", "numbers", "served",
-                 "words", "edges", "ready")
-
-    def __init__(self, steps: list, outputs: list, shapes: dict, leaves: list, alive: list, template: list,
-                 numbers: dict, words: str) -> None:
-        self.steps: list | None = steps
-        self.outputs, self.shapes = outputs, shapes
-        self.segment: Segment | None = None
-        self.leaves, self.alive = tuple(leaves), alive
-        self.template, self.numbers, self.words = template, numbers, words
-        keys = [v.number for row in template if row[0] is Node for v in row[5].values() if type(v) is Given]
-        self.edges = tuple([row[1] for row in template if row[0] is Leaf] + keys)
-        self.served = 0
-        self.ready: tuple | None = None  # what the native side asks for, see ``quick.cpp``
-
-    def run(self, plain: Any, arrays: list) -> tuple:
-        """The outputs for these arrays."""
-        steps = self.steps
-        if steps is None:
-            return plain(self.segment.made, arrays)  # type: ignore[union-attr]
-        if self.served:
-            self.segment = segment = Segment(lowered(steps), self.outputs, self.shapes)
-            self.steps = None
-            self.ready = segment.made, self.leaves, self.edges, bool(self.numbers)
-            return plain(segment.made, arrays)
-        if self.segment is None:
-            self.steps = steps = watched(steps)
-            self.segment = Segment(steps, self.outputs, self.shapes, fuse=False)
-        segment = self.segment
-        notes: list = []
-        found = plain(segment.made, arrays, notes)
-        self.shapes = {**self.shapes, **{segment.names[i]: (shape, dtype) for i, shape, dtype in notes}}
-        return found
-
-
-    def hang(self, ends: tuple) -> list:
-        """What stands for the nodes of the results, as they are after a backward; ends: its leaves."""
-        self.served += 1
-        if not self.numbers:
-            return [None] * len(self.alive)
-        freed, numbers = Freed(self.template, self.edges, ends), self.numbers
-        return [freed.node(numbers[i]) if i in numbers else None for i in self.alive]
 
 
 class _Local(threading.local):
@@ -179,16 +113,6 @@ class Deferral:
         return lines
 
 
-class ForwardPlan:
-    """A segment without its graph."""
-
-    __slots__ = ("segment", "served", "words", "ready")
-
-    def __init__(self, segment: Segment, words: str) -> None:
-        self.segment, self.words, self.served = segment, words, 0
-        self.ready = (segment.made,)  # what the native side asks for, see ``quick.cpp``
-
-
 class Session:
     """One thread's tape of a compiled function."""
 
@@ -219,7 +143,6 @@ class Session:
                                 accumulate, Missing)
         self.settled = partial(self.tape.flush, "memory is handed out")
         self.book = Book()
-        self.labels: dict[int, int] = {}  # of the values: equal ones are in one memory
 
     # -- a compiled call ------------------------------------------------------------------------------
 
@@ -287,7 +210,7 @@ class Session:
             return self.backward(door, args, settings)
         path = tape.path()
         if not path:
-            self.book, self.labels = Book(), {}
+            self.book = Book()
         pending = len(path) > tape.settled
         try:
             call = tape.find(door, args, settings)
@@ -309,7 +232,7 @@ class Session:
             tape.recording = True
             self.owner.wide |= new
             self.book.add_externals(self.tape.arrays())
-            result, log, made = self._listened(call, args, settings)
+            result, log, made = noted(call, args, settings, tape, self.book)
         except Unknown:  # a change in place that is not put off; nothing was changed yet
             if new:
                 tape.refuse(call)
@@ -343,78 +266,12 @@ class Session:
                 self.tape.demand(call, number, 0, data.positions.size)
         call.in_place = door.kind == "i"
         if tape.advance(call, result):
-            self._note(call, made, result)
+            self.book.remember(call.first, made, result)
             call.ready = True
             call.views = any(self._is_from_outside(x) for x in _tensors([made]))
         else:
             tape.forget()
         return result
-
-    def _listened(self, call: Any, args: tuple, settings: dict, known: bool = False) -> tuple[Any, list, Any]:
-        """What the call gives, the kernels that ran, and what they made: that, or what a tensor took over.
-
-        Raises Unknown for a change in place that cannot be put off (known: it can), and has changed nothing
-        then.
-        """
-        door = call.door
-        if door.kind != "i":
-            result, log = listened(door.original, *args, **settings)
-            return result, log, result
-        if not args or type(args[0]) is not Tensor:
-            raise Unknown("no tensor to be changed in place")
-        x: Tensor = args[0]
-        kind, inside = call.specs[0]
-        node, home = x._node, kind == "e" or self.tape.is_taken(x)
-        if x._more is not None or node is not None and (
-                state.enabled is not True or home or node.hooks is not None or type(node) is Leaf):
-            raise Unknown("a tensor that is not changed in place alone")
-        if not known and (not self.tape.alone(x) if home else self._is_shared(inside, x)):
-            raise Unknown("memory that others see")
-        source = wrap(x._array, node=node)  # what backward keeps of it, which does not change
-        given = [source if a is x else a for a in args]
-        named = {k: source if a is x else a for k, a in settings.items()}
-        made, log = listened(door.functional, *given, **named)
-        if type(made) is not Tensor or made._array is x._array or made._array.shape != x._array.shape \
-                or made._array.dtype != x._array.dtype or made._node is not None and home \
-                or not home and made._array.strides != x._array.strides:
-            raise Unknown("a result that does not fit")
-        if home:
-            x._array[...] = made._array
-        else:
-            kept: dict = getattr(made._node, "kept", None) or {}
-            own = all(v is not made._array for v in kept.values())  # else backward reads it as it is now
-            x._array = made._array if own else made._array.copy(order="K")
-            x._node = made._node
-        bump(x, door.name)
-        return x, log, made
-
-    def _is_shared(self, inside: int, x: Tensor) -> bool:
-        """Whether a value has its memory from outside, or another one of the path has it, or had, or a tensor
-        that is not of the path (``detach()``), or NumPy.
-        """
-        array = x._array
-        if id(owner_of(array)) in self.book.outside or array.base is not None and (
-                array.base.base is not None or getrefcount(array.base) > 2):
-            return True
-        mine = self.book.label(array)
-        if any(label == mine for i, label in self.labels.items() if i != inside):
-            return True
-        others = getrefcount(array) - 3  # without the tensor, this name and the one of ``getrefcount``
-        return others > 0 and others > self._times_kept(array)
-
-    def _times_kept(self, array: ndarray) -> int:
-        """How often nodes of the path keep an array for their backward."""
-        tensors = [self.tape.tensor(i) for i in self.tape.alive()]
-        nodes = {node for t in tensors if t._node is not None for node in order_of(t._node)}
-        kept = [value for node in nodes if type(node) is Node for value in (node.kept or {}).values()]
-        return sum(x is array for value in kept for x in (value if type(value) is tuple else (value,)))
-
-    def _note(self, call: Any, made: Any, result: Any) -> None:
-        """Remember whose memory the results of a call have, and what is in memory that was written."""
-        for i, x in enumerate([made] if isinstance(made, Tensor) else made):
-            self.labels[call.first + i] = self.book.label(x._array)
-        if made is not result and result._array is not made._array:
-            self.book.rename(result._array, made._array)
 
     def _data(self, call: Any, door: Any, args: tuple, settings: dict, result: Any, log: list) -> Data:
         """What is to be known of the call that has just run. Raises Unknown."""
@@ -548,7 +405,7 @@ class Session:
             t._array, t._node = array, node
             if copy is not None:
                 array[...] = copy
-        self.book, self.labels = Book(), {}
+        self.book = Book()
         tape.give_back()
         modes = (*self.modes, (self.mode, "recording", True), (self.mode, "enabled", True))
         before = [(of, key, of.get(key, Missing)) for of, key, _ in modes]
@@ -559,10 +416,10 @@ class Session:
                 args, settings = tape.arguments(j)
                 set_recording(call.enabled)
                 self.book.add_externals(self.tape.arrays())
-                result, log, made = self._listened(call, args, settings, known=True)
+                result, log, made = noted(call, args, settings, tape, self.book, known=True)
                 with suppress(Unknown):  # what its arrays are called
                     self._data(call, call.door, args, settings, made, log)
-                self._note(call, made, result)
+                self.book.remember(call.first, made, result)
                 for i, x in enumerate([result] if isinstance(result, Tensor) else result):
                     promised = tape.adopt(call.first + i, x)
                     if promised is not x:

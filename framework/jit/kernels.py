@@ -105,6 +105,7 @@ class Book:
         self.shared = False  # whether two tensors from outside have one array
         self.labels: dict[int, tuple[Any, int]] = {}  # of memory, by the ids of the arrays that own it
         self.counted = 0
+        self.values: dict[int, int] = {}  # of the path, by number: equal labels are one memory
 
     def add_externals(self, arrays: list) -> None:
         """Name what was handed in, in order, so far as it is new; all of it is alive."""
@@ -134,6 +135,15 @@ class Book:
             self.counted += 1
             known = self.labels[id(owner)] = ref(owner), self.counted
         return known[1]
+
+    def remember(self, first: int, made: Any, result: Any) -> None:
+        """Note whose memory the values from ``first`` on have, which a call made, and what its results hold
+        where they took that over.
+        """
+        for i, x in enumerate(made if isinstance(made, (tuple, list)) else (made,)):
+            self.values[first + i] = self.label(x._array)
+        if made is not result and result._array is not made._array:
+            self.rename(result._array, made._array)
 
     def rename(self, array: ndarray, made: ndarray) -> None:
         """From here on, what ``array`` holds is what ``made`` is called."""

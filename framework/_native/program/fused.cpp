@@ -5,6 +5,30 @@
 #include "base/scratch.h"
 
 namespace fw {
+namespace {
+
+constexpr int64_t NEAR_BYTES = 4 << 20;  // operands and results that do not come from memory: asking costs a twentieth
+constexpr int LONG_COST = 8;               // a step that computes for so long that memory can come meanwhile
+
+template <class T> void ask_for(const char* from, int64_t n) {
+    for (int64_t i = 0; i < n * int64_t(sizeof(T)); i += 64) __builtin_prefetch(from + i);
+}
+
+}  // namespace
+
+template <class T> std::vector<typename FusedRun<T>::Ahead> FusedRun<T>::ahead() const {
+    std::vector<size_t> steps;
+    std::vector<Ahead> all;
+    if (layout.size * int64_t(sizeof(T)) * int64_t(operands.size() + size_t(count)) <= NEAR_BYTES) return all;
+    for (size_t i = 0; i < compiled.costs.size(); ++i)
+        if (compiled.costs[i] >= LONG_COST) steps.push_back(i);
+    if (steps.empty()) return all;
+    for (const Operand& o : operands)
+        if (o.flat) all.push_back({0, o.data});
+    for (size_t i = 0; i < all.size(); ++i) all[i].step = steps[i * steps.size() / all.size()];
+    return all;
+}
+
 template <class T> int64_t FusedRun<T>::block() const {
     int64_t buffers = program.registers + int64_t(program.constants.size()) + 1, line = 0;
     bool flat = true;
@@ -43,7 +67,7 @@ template <class T> void FusedRun<T>::operator()(int64_t begin, int64_t end) cons
         free += size;
     }
     for (int i = 0; i < program.registers; ++i, free += size) slots[slot++] = free;
-    const Ahead<T> later(program, compiled, operands, layout.size, count);
+    const std::vector<Ahead> later = ahead();
     for (int64_t at = begin, n; at < end; at += n) {
         n = std::min(whole - at % whole, end - at);
         const T* inputs[MOST_SLOTS];
@@ -57,8 +81,10 @@ template <class T> void FusedRun<T>::operator()(int64_t begin, int64_t end) cons
         if (!later.empty())  // the results' lines come while the first steps compute
             for (int i = 0; i < count; ++i)
                 for (int64_t k = 0; k < n; k += 64 / int64_t(sizeof(T))) __builtin_prefetch(results[i] + at + k, 1);
+        size_t asked = 0;
         for (size_t i = 0; i < compiled.steps.size(); ++i) {
-            later.ask(i, at + n, std::min(whole, end - at - n));
+            for (; asked < later.size() && later[asked].step == i; ++asked)
+                ask_for<T>(later[asked].data + (at + n) * int64_t(sizeof(T)), std::min(whole, end - at - n));
             const auto& [instruction, step] = compiled.steps[i];
             instruction(slots[step.d], in(step.a), in(step.b), in(step.c), n);
         }

@@ -20,6 +20,10 @@ template <class T> struct FusedRun {
     void operator()(int64_t begin, int64_t end) const;
 
   private:
+    // Operands that lie in memory in order and which step asks for their part in the next block: a pass that computes
+    // much between what it reads and what it writes would wait for memory, and let it wait.
+    struct Ahead { size_t step; const char* data; };
+    std::vector<Ahead> ahead() const;
     int64_t block() const;
 };
 

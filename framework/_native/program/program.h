@@ -80,27 +80,6 @@ std::vector<const char*> instruction_names_of_all();  // those of numbers with f
 
 // -- running -----------------------------------------------------------------------------------
 
-constexpr int64_t ASKING_BLOCK = 256;  // numbers that are asked for while as many are computed, by a single step
-
-// Operands that lie in memory in order, and which step asks for their part in the next block: a pass that computes
-// much between what it reads and what it writes would wait for memory, and let it wait. None where all is in the caches,
-// or no step computes for so long that memory can come meanwhile.
-template <class T> class Ahead {
-  public:
-    Ahead(const Program& program, const Compiled<T>& compiled, const std::vector<Operand>& operands, int64_t size, int results);
-    bool empty() const { return parts.empty(); }
-    // Before `step` of a block: asks for the elements [at, at + n), n > 0, of the operands that it is to ask for.
-    void ask(size_t step, int64_t at, int64_t n) const {
-        for (const Part& part : parts)
-            if (part.step == step)
-                for (int64_t i = 0; i < n; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(part.data + at + i);
-    }
-
-  private:
-    struct Part { size_t step; const T* data; };
-    std::vector<Part> parts;
-};
-
 template <class T> struct Run {
     const Program& program;
     const Compiled<T>& compiled;

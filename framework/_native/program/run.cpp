@@ -9,8 +9,6 @@
 namespace fw {
 namespace {
 
-constexpr int64_t NEAR_BYTES = 4 << 20;  // operands and results that do not come from memory: asking costs a twentieth
-constexpr int LONG_COST = 8;             // a step that computes for so long that memory can come meanwhile
 constexpr int64_t FAR = 64;  // bytes between elements of which few lines of the cache hold a block
 
 alignas(64) thread_local unsigned char memory[SCRATCH_BYTES];  // of a block
@@ -29,19 +27,6 @@ template <class T> void widen(const char* from, T* lane_values, int64_t n) {
 }
 
 }  // namespace
-
-template <class T>
-Ahead<T>::Ahead(const Program& program, const Compiled<T>& compiled, const std::vector<Operand>& operands, int64_t size,
-                int results) {
-    if (size * int64_t(sizeof(T)) * int64_t(operands.size() + size_t(results)) <= NEAR_BYTES) return;
-    std::vector<size_t> steps;
-    for (size_t i = 0; i < compiled.costs.size(); ++i)
-        if (compiled.costs[i] >= LONG_COST) steps.push_back(i);
-    if (steps.empty()) return;
-    for (size_t i = 0; i < operands.size(); ++i)
-        if (operands[i].flat && !program.truth[i]) parts.push_back({0, reinterpret_cast<const T*>(operands[i].data)});
-    for (size_t i = 0; i < parts.size(); ++i) parts[i].step = steps[i * steps.size() / parts.size()];
-}
 
 // Whether the arguments of the first steps are numbers: their buffers are filled once, as a whole.
 template <class T> bool Run<T>::settings_are_numbers() const {
@@ -114,7 +99,6 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
     bool made_once[MOST_SLOTS] = {};  // registers that hold one number from the first block on
     for (int i = 0; settled && i < program.once; ++i) made_once[compiled.steps[i].second.d] = true;
     auto one_number = [&](int s) { return is_number(s) || made_once[s]; };
-    const Ahead<T> later(program, compiled, operands, layout.size, 1);
     for (int64_t at = begin, n; at < end; at += n) {
         n = std::min(whole - at % whole, end - at);
         const T* inputs[MOST_SLOTS];
@@ -128,7 +112,6 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
         for (int i = first_step; i < int(compiled.steps.size()); ++i) {
             const auto& [ordinary, step] = compiled.steps[i];
             const Fixed<T> fixed = compiled.fixed[i];
-            if (!later.empty()) later.ask(size_t(i), at + n, std::min(whole, end - at - n));
             const bool quick = fixed.run && one_number(step.b) && (!fixed.third || one_number(step.c));
             const auto instruction = quick ? fixed.run : ordinary;
             instruction(slots[step.d], in(step.a), in(step.b), in(step.c), settled && i < program.once ? size : n);
@@ -218,13 +201,10 @@ template <class T> void Run<T>::bare(int64_t begin, int64_t end, T* to) const {
     const T* c = number_at(step.c, values[1]) + (third ? 0 : begin);
     const auto instruction = second ? compiled.fixed[0].run : ordinary;
     const bool waits = compiled.cost == 1 && to != a && (second || step.b == step.a);  // for memory, and reads one array
-    const Ahead<T> later(program, compiled, operands, layout.size, 1);
-    if (!waits && later.empty()) return instruction(to, a, b, c, end - begin);
-    for (int64_t n; begin < end; begin += n) {
-        n = std::min(waits ? MOST_BLOCK : ASKING_BLOCK, end - begin);
-        if (waits)  // the result's lines come before they are written
-            for (int64_t i = 0; i < n; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(to + i, 1);
-        else later.ask(0, begin + n, std::min(ASKING_BLOCK, end - begin - n));
+    if (!waits) return instruction(to, a, b, c, end - begin);
+    for (int64_t n; begin < end; begin += n) {  // the result's lines come before they are written
+        n = std::min(MOST_BLOCK, end - begin);
+        for (int64_t i = 0; i < n; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(to + i, 1);
         instruction(to, a, b, c, n);
         to += n, a += n, b += second ? 0 : n, c += third ? 0 : n;
     }
@@ -289,10 +269,6 @@ template <class T> void Run<T>::compute(int64_t begin, int64_t end, T* to) const
     blocks(begin, end, to, [](const Run&, const T*, int64_t, int64_t) {});
 }
 
-template class Ahead<float>;
-template class Ahead<double>;
-template class Ahead<int32_t>;
-template class Ahead<int64_t>;
 template struct Run<float>;
 template struct Run<double>;
 template struct Run<int32_t>;

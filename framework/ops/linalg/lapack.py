@@ -87,7 +87,9 @@ def eig(xp: Any, A: Any) -> tuple:
     loop = _loop("eig", A)
     if loop is not None and all_finite(A):
         values, vectors = loop(A, signature="d->DD")
-    elif hasattr(xp.linalg, "eig"):
+        if np.isfinite(values).all():
+            return values.astype(to), vectors.astype(to)
+    if hasattr(xp.linalg, "eig"):
         values, vectors = xp.linalg.eig(A)
     else:  # older CuPy: by way of the host
         values, vectors = (xp.asarray(part) for part in np.linalg.eig(xp.asnumpy(A)))
@@ -98,7 +100,9 @@ def eigvals(xp: Any, A: Any) -> Any:
     """The eigenvalues alone."""
     loop = _loop("eigvals", A)
     if loop is not None and all_finite(A):
-        return loop(A, signature="d->D").astype(np.result_type(A.dtype, np.complex64), copy=False)
+        values = loop(A, signature="d->D")
+        if np.isfinite(values).all():
+            return values.astype(np.result_type(A.dtype, np.complex64), copy=False)
     to = xp.result_type(A.dtype, xp.complex64)
     if hasattr(xp.linalg, "eigvals"):
         return xp.linalg.eigvals(A).astype(to, copy=False)

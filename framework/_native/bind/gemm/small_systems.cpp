@@ -1,5 +1,6 @@
 // Linear algebra of many small NumPy matrices. Larger ones, and those without a solution, are left to LAPACK.
 #include <algorithm>
+#include <type_traits>
 
 #include "bind/array.h"
 #include "gemm/small_systems.h"
@@ -14,22 +15,23 @@ bool matrices(const Array& a, bool square) {
     return m <= MOST && n <= MOST && (!square || m == n);
 }
 
-// run(a number of the dtype of A)
-template <class F> auto by_float(const Array& A, F&& run) { return A.is<float>() ? run(float{}) : run(double{}); }
+// run(the elements of A in rows), of its dtype, while others run Python; cost: about how long an element takes.
+template <class F> auto of_rows(const Array& A, int64_t cost, F&& run) {
+    const InRows rows(A);
+    const Release release(A.size() * cost);
+    return A.is<float>() ? run(rows.template data<float>()) : run(rows.template data<double>());
+}
+
+template <class P> using Number = std::remove_const_t<std::remove_pointer_t<P>>;
 
 nb::object inv(Array A) {
     if (!matrices(A, true)) return not_implemented();
     const int64_t n = A.shape(A.ndim() - 1), count = A.size() / (n * n);
     NewArray out = like(A);
-    InRows rows(A);
-    bool regular;
-    {
-        Release release(A.size() * 64);
-        regular = by_float(A, [&](auto t) {
-            using T = decltype(t);
-            return inverses(rows.data<T>(), count, n, out.data<T>());
-        });
-    }
+    const bool regular = of_rows(A, 64, [&](auto x) {
+        using T = Number<decltype(x)>;
+        return inverses(x, count, n, out.data<T>());
+    });
     return regular ? give(out) : not_implemented();
 }
 
@@ -38,15 +40,11 @@ nb::object solve(Array A, Array B) {
     const int64_t n = A.shape(A.ndim() - 1), k = B.shape(B.ndim() - 1), count = A.size() / (n * n);
     if (B.shape(B.ndim() - 2) != n || !std::equal(A.shape(), A.shape() + A.ndim() - 2, B.shape())) return not_implemented();
     NewArray out = like(B);
-    InRows rows(A), right(B);
-    bool regular;
-    {
-        Release release(A.size() * 64);
-        regular = by_float(A, [&](auto t) {
-            using T = decltype(t);
-            return solutions(rows.data<T>(), right.data<T>(), count, n, k, out.data<T>());
-        });
-    }
+    const InRows right(B);
+    const bool regular = of_rows(A, 64, [&](auto x) {
+        using T = Number<decltype(x)>;
+        return solutions(x, right.data<T>(), count, n, k, out.data<T>());
+    });
     return regular ? give(out) : not_implemented();
 }
 
@@ -54,14 +52,10 @@ nb::object det(Array A) {
     if (!matrices(A, true)) return not_implemented();
     const int64_t n = A.shape(A.ndim() - 1), count = A.size() / (n * n);
     NewArray out = new_array(A.ndim() - 2, A.shape(), A.type());
-    InRows rows(A);
-    {
-        Release release(A.size() * 32);
-        by_float(A, [&](auto t) {
-            using T = decltype(t);
-            determinants(rows.data<T>(), count, n, out.data<T>());
-        });
-    }
+    of_rows(A, 32, [&](auto x) {
+        using T = Number<decltype(x)>;
+        determinants(x, count, n, out.data<T>());
+    });
     return give(out);
 }
 
@@ -69,14 +63,10 @@ nb::object slogdet(Array A) {
     if (!matrices(A, true)) return not_implemented();
     const int64_t n = A.shape(A.ndim() - 1), count = A.size() / (n * n);
     NewArray log = new_array(A.ndim() - 2, A.shape(), A.type()), sign = new_array(A.ndim() - 2, A.shape(), A.type());
-    InRows rows(A);
-    {
-        Release release(A.size() * 32);
-        by_float(A, [&](auto t) {
-            using T = decltype(t);
-            log_determinants(rows.data<T>(), count, n, log.data<T>(), sign.data<T>());
-        });
-    }
+    of_rows(A, 32, [&](auto x) {
+        using T = Number<decltype(x)>;
+        log_determinants(x, count, n, log.data<T>(), sign.data<T>());
+    });
     return nb::make_tuple(give(log), give(sign));
 }
 
@@ -84,15 +74,10 @@ nb::object cholesky(Array A) {
     if (!matrices(A, true)) return not_implemented();
     const int64_t n = A.shape(A.ndim() - 1), count = A.size() / (n * n);
     NewArray out = like(A);
-    InRows rows(A);
-    bool positive;
-    {
-        Release release(A.size() * 32);
-        positive = by_float(A, [&](auto t) {
-            using T = decltype(t);
-            return cholesky_factors(rows.data<T>(), count, n, out.data<T>());
-        });
-    }
+    const bool positive = of_rows(A, 32, [&](auto x) {
+        using T = Number<decltype(x)>;
+        return cholesky_factors(x, count, n, out.data<T>());
+    });
     return positive ? give(out) : not_implemented();
 }
 
@@ -110,15 +95,10 @@ nb::object svdvals(Array A) {
     const int64_t m = A.shape(A.ndim() - 2), n = A.shape(A.ndim() - 1), narrow = std::min(m, n);
     if (narrow > NARROW) return not_implemented();
     NewArray out = shaped(A, 2, {narrow});
-    InRows rows(A);
-    bool finite;
-    {
-        Release release(A.size() * 32);
-        finite = by_float(A, [&](auto t) {
-            using T = decltype(t);
-            return singular_values(rows.data<T>(), A.size() / (m * n), m, n, out.data<T>());
-        });
-    }
+    const bool finite = of_rows(A, 32, [&](auto x) {
+        using T = Number<decltype(x)>;
+        return singular_values(x, A.size() / (m * n), m, n, out.data<T>());
+    });
     return finite ? give(out) : not_implemented();
 }
 
@@ -128,15 +108,10 @@ nb::object svd(Array A, bool full) {
     full = full && m != n;
     if (narrow > NARROW || (full && std::max(m, n) > NARROW)) return not_implemented();
     NewArray U = shaped(A, 2, {m, full ? m : narrow}), S = shaped(A, 2, {narrow}), Vh = shaped(A, 2, {full ? n : narrow, n});
-    InRows rows(A);
-    bool found;
-    {
-        Release release(A.size() * 64);
-        found = by_float(A, [&](auto t) {
-            using T = decltype(t);
-            return singular_vectors(rows.data<T>(), A.size() / (m * n), m, n, full, U.data<T>(), S.data<T>(), Vh.data<T>());
-        });
-    }
+    const bool found = of_rows(A, 64, [&](auto x) {
+        using T = Number<decltype(x)>;
+        return singular_vectors(x, A.size() / (m * n), m, n, full, U.data<T>(), S.data<T>(), Vh.data<T>());
+    });
     return found ? nb::make_tuple(give(U), give(S), give(Vh)) : not_implemented();
 }
 
@@ -145,11 +120,9 @@ bool are_narrow(const Array& A) { return matrices(A, true) && A.shape(A.ndim() -
 // The eigenvalues of symmetric matrices, which are found where there are vectors of them.
 bool eigen(const Array& A, const std::string& uplo, NewArray& values, NewArray* vectors) {
     const int64_t n = A.shape(A.ndim() - 1);
-    InRows rows(A);
-    Release release(A.size() * 64);
-    return by_float(A, [&](auto t) {
-        using T = decltype(t);
-        return eigen_vectors(rows.data<T>(), A.size() / (n * n), n, uplo == "L", values.data<T>(), vectors ? vectors->data<T>() : nullptr);
+    return of_rows(A, 64, [&](auto x) {
+        using T = Number<decltype(x)>;
+        return eigen_vectors(x, A.size() / (n * n), n, uplo == "L", values.data<T>(), vectors ? vectors->data<T>() : nullptr);
     });
 }
 
@@ -169,15 +142,10 @@ nb::object exp_of(Array A) {
     if (!are_narrow(A)) return not_implemented();
     const int64_t n = A.shape(A.ndim() - 1);
     NewArray out = like(A);
-    InRows rows(A);
-    bool finite;
-    {
-        Release release(A.size() * 64);
-        finite = by_float(A, [&](auto t) {
-            using T = decltype(t);
-            return exponentials(rows.data<T>(), A.size() / (n * n), n, out.data<T>());
-        });
-    }
+    const bool finite = of_rows(A, 64, [&](auto x) {
+        using T = Number<decltype(x)>;
+        return exponentials(x, A.size() / (n * n), n, out.data<T>());
+    });
     return finite ? give(out) : not_implemented();
 }
 
