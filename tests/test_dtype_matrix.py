@@ -34,7 +34,6 @@ ROUNDED = "computed in float32 and rounded once; PyTorch rounds at each step"
 # row -> (dtypes, why the result differs from PyTorch's)
 DELIBERATE = {
     "add": ("bool", COUNTS),
-    "index_add": ("bool", COUNTS),
     "sign": ("bool", COUNTS),
     "sgn": ("bool", COUNTS),
     **dict.fromkeys(("matrix_power", "linalg.matrix_power"), ("bool", COUNTS)),

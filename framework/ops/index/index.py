@@ -382,10 +382,11 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     """
     at, index = _line(input, dim, index, "index_add")
     source = _source(input, at, index, source, "index_add")
+    truth = source.dtype is bool_  # of which the result is one, too: whether any was added
     if alpha != 1:
-        source = source * alpha  # type: ignore[operator]
+        source = source & bool(alpha) if truth else source * alpha  # type: ignore[operator]
     if input._array.ndim == 0:
-        return input + source.sum()  # type: ignore[operator, attr-defined]
+        return input + (source.any() if truth else source.sum())  # type: ignore[operator, attr-defined]
     return input + unindex.run(source, led(index), dims=(at,), shape=input._array.shape)  # type: ignore[operator]
 
 

@@ -16,6 +16,7 @@ from . import lapack
 from .factor import (
     check_phase,
     column,
+    converging,
     eigh_op,
     eigvalsh_op,
     eye,
@@ -96,7 +97,8 @@ def _eig_vjp(g: list, A_dtype: Any, eigenvalues: Any, V: Any) -> tuple:
 
 
 eig_op = Op("eig", "A",
-            batch=leading, kernel=lapack.eig, outputs="eigenvalues V", infer=_eig_infer, vjp=_eig_vjp)
+            batch=leading, kernel=converging("eig", lapack.eig), outputs="eigenvalues V",
+            infer=_eig_infer, vjp=_eig_vjp)
 
 
 @public("linalg", op=eig_op, out=True, autocast="float32")
@@ -119,7 +121,7 @@ def _eigvals_vjp(g: Any, A: Any) -> Any:
 
 
 # the values alone, half of the work; with a gradient the vectors are wanted, too
-eigvals_op = Op("eigvals", "A", batch=leading, adjoint=True, kernel=lapack.eigvals,
+eigvals_op = Op("eigvals", "A", batch=leading, adjoint=True, kernel=converging("eigvals", lapack.eigvals),
                 infer=lambda A: _eig_infer(A)[0], vjp={"A": _eigvals_vjp})
 
 

@@ -48,6 +48,11 @@ def checked(text: str) -> Callable:
     return mark
 
 
+def converging(name: str, kernel: Callable) -> Callable:
+    """A kernel of the op ``name`` that goes on until a matrix is decomposed."""
+    return checked(f"{name}: no convergence; is there a nan or inf in the matrix?")(kernel)
+
+
 def matrix(x: Any, op: str, square: bool = True, name: str = "A", half: bool = False) -> Tensor:
     """``x`` if it is a matrix that ``op`` can take; ``half``: also of float16."""
     if type(tensor_arg(x, op, name)) is Tensor and x._array.dtype.char in "fdFD":
@@ -336,7 +341,7 @@ def _svd_infer(A: Meta, *, full: bool) -> tuple[Meta, Meta, Meta]:
 
 
 svd_op = Op("svd", "A", batch=leading, native="small_svd", outputs="U S Vh", vjp=_svd_vjp, infer=_svd_infer,
-            kernel=checked("svd: no convergence; is there a nan or inf in the matrix?")(lapack.svd))
+            kernel=converging("svd", lapack.svd))
 
 
 def _svdvals_vjp(g: Any, A: Any) -> Any:
@@ -348,7 +353,7 @@ def _svdvals_vjp(g: Any, A: Any) -> Any:
 svdvals_op = Op("svdvals", "A", batch=leading, adjoint=True, native="small_svdvals",
                 infer=lambda A: Meta((*A.shape[:-2], min(A.shape[-2:])), A.dtype.to_real()),
                 vjp={"A": _svdvals_vjp},
-                kernel=checked("svd: no convergence; is there a nan or inf in the matrix?")(lapack.svdvals))
+                kernel=converging("svdvals", lapack.svdvals))
 
 
 # -- eigenvalues ----------------------------------------------------------------------------------
@@ -373,7 +378,7 @@ def _eigh_vjp(g: list, eigenvalues: Any, V: Any) -> tuple:
 
 eigh_op = Op("eigh", "A", batch=leading, native="small_eigh", outputs="eigenvalues V", vjp=_eigh_vjp,
              infer=lambda A, *, uplo: (Meta(A.shape[:-1], A.dtype.to_real()), A),
-             kernel=checked("eigh: no convergence; is there a nan or inf in the matrix?")(lapack.eigh))
+             kernel=converging("eigh", lapack.eigh))
 
 
 def _eigvalsh_vjp(g: Any, A: Any, uplo: str) -> Any:
@@ -384,5 +389,4 @@ def _eigvalsh_vjp(g: Any, A: Any, uplo: str) -> Any:
 eigvalsh_op = Op("eigvalsh", "A", batch=leading, native="small_eigvalsh", adjoint=True,
                  infer=lambda A, *, uplo: Meta(A.shape[:-1], A.dtype.to_real()),
                  vjp={"A": _eigvalsh_vjp},
-                 kernel=checked("eigvalsh: no convergence; is there a nan or inf in the matrix?")(
-                     lapack.eigvalsh))
+                 kernel=converging("eigvalsh", lapack.eigvalsh))
