@@ -89,10 +89,15 @@ template <class T> void copy_line(const char* from, int64_t step, char* to, int6
 // Lines of `fixed` elements, or of n: so short that what is done for each counts.
 template <class T, int fixed>
 void copy_short(const char* from, const int64_t* step, char* to, const int64_t* to_step, int64_t lines, int64_t n) {
-    if (fixed) n = fixed;
     const int64_t s = step[1], t = to_step[1];
-    for (; lines > 0; --lines, from += step[0], to += to_step[0])
-        for (int64_t i = 0; i < n; ++i) put(to + i * t, get<T>(from + i * s));
+    for (; lines > 0; --lines, from += step[0], to += to_step[0]) {
+        if constexpr (fixed) {
+#pragma GCC unroll 4
+            for (int i = 0; i < fixed; ++i) put(to + i * t, get<T>(from + i * s));
+        } else {
+            for (int64_t i = 0; i < n; ++i) put(to + i * t, get<T>(from + i * s));
+        }
+    }
 }
 
 template <class T> void copy_lines(const Block& b, const char* from, char* to) {
@@ -126,6 +131,27 @@ template <class T> void copy_lines(const Block& b, const char* from, char* to) {
 template <class T>
 void turn_tile(const char* from, int64_t from_row, char* to, int64_t to_col, int64_t rows, int64_t cols) {
     int64_t r = 0;
+    if constexpr (std::is_same_v<T, uint64_t>) {
+        typedef T Some __attribute__((vector_size(32)));
+        const int64_t whole = rows / 4 * 4;
+        int64_t c = 0;
+        for (; c + 4 <= cols; c += 4)  // rows inside: a line of the cache is written before the next one
+            for (r = 0; r < whole; r += 4) {
+                const char* p = from + r * from_row + c * 8;
+                const Some a = get<Some>(p), b = get<Some>(p + from_row), v = get<Some>(p + 2 * from_row),
+                           w = get<Some>(p + 3 * from_row);
+                const Some even = __builtin_shuffle(a, b, Some{0, 4, 2, 6}), odd = __builtin_shuffle(a, b, Some{1, 5, 3, 7}),
+                           evens = __builtin_shuffle(v, w, Some{0, 4, 2, 6}), odds = __builtin_shuffle(v, w, Some{1, 5, 3, 7});
+                char* q = to + c * to_col + r * 8;
+                put(q, __builtin_shuffle(even, evens, Some{0, 1, 4, 5}));
+                put(q + to_col, __builtin_shuffle(odd, odds, Some{0, 1, 4, 5}));
+                put(q + 2 * to_col, __builtin_shuffle(even, evens, Some{2, 3, 6, 7}));
+                put(q + 3 * to_col, __builtin_shuffle(odd, odds, Some{2, 3, 6, 7}));
+            }
+        for (; c < cols; ++c)
+            for (int64_t k = 0; k < whole; ++k) put(to + c * to_col + k * 8, get<T>(from + k * from_row + c * 8));
+        r = whole;
+    }
 #if defined(__x86_64__)
     if constexpr (sizeof(T) == 4) {
         for (; r + 4 <= rows; r += 4) {
