@@ -14,7 +14,8 @@ needs_native = pytest.mark.skipif(not hasattr(_native.module, "adam_step"),
                                   reason=f"no extension: {_native.isa}")
 
 number = st.floats(0, 2, allow_subnormal=False)
-fraction = st.floats(0, 0.999)
+# options too small for the normal format are 0 within a step, as all numbers are
+fraction = st.floats(0, 0.999, allow_subnormal=False)
 flag = st.booleans()
 decay = st.sampled_from([0, 0.0, 0.1, 1])
 eps = st.sampled_from([0.0, 1e-8, 0.1])
@@ -28,7 +29,7 @@ OPTIONS = {
     "RMSprop": {**INSIDE, "alpha": number, "momentum": fraction, "centered": flag},
     "Adam": {**INSIDE, **ADAM, "decoupled_weight_decay": flag},
     "AdamW": {**INSIDE, **ADAM},
-    "Adadelta": {**COMMON, "eps": eps, "rho": st.floats(0, 1)},
+    "Adadelta": {**COMMON, "eps": eps, "rho": st.floats(0, 1, allow_subnormal=False)},
     "Adamax": {**COMMON, "eps": eps, "betas": st.tuples(fraction, fraction)},
 }
 SHAPES = [(), (1,), (7,), (3, 5), (0, 2), (16,), (33, 31), (200, 130), (4, 1, 3, 2), (6, 5, 3, 3)]
@@ -367,3 +368,59 @@ def test_steps_outside_and_inside_compiled_functions_are_the_same():
             optimizer.step()
         found.append([p.tolist() for p in params] + [optimizer.state[p]["step"] for p in params])
     assert found[0] == found[1]
+
+
+@needs_native
+@pytest.mark.parametrize("kind", [fw.optim.Adam, plain_form(fw.optim.Adam), fw.optim.SparseAdam])
+def test_means_of_gradients_that_are_0_vanish(kind):
+    """Not below the normal format, where a processor takes twenty times as long for each."""
+    if not fw.set_flush_denormal(True):
+        pytest.skip("denormal numbers are no slower here")
+    fw.set_flush_denormal(False)
+    p = fw.ones(40, 3, requires_grad=True)
+    optimizer = kind([p])
+    p.grad = fw.full((40, 3), 1e-36)
+    for _ in range(2):
+        optimizer.step()
+    mean, squares = optimizer.state[p]["exp_avg"], optimizer.state[p]["exp_avg_sq"]
+    assert (mean.abs() >= np.finfo("f4").tiny).all() and (squares == 0).all()
+    if kind is not fw.optim.SparseAdam:
+        p.grad = fw.zeros(40, 3)
+        for _ in range(60):
+            optimizer.step()
+        assert (optimizer.state[p]["exp_avg"] == 0).all()
+    assert np.float32(1e-40) * np.ones(9, "f4")[0] != 0  # as before, outside of the step
+    assert (fw.full((9,), 1e-40) * 0.5 != 0).all()
+
+
+@needs_native
+@pytest.mark.parametrize("eps", [0.0, 1e-12])
+def test_means_that_count_beside_eps_are_kept(eps):
+    steps = []
+    for kind in fw.optim.Adam, plain_form(fw.optim.Adam):
+        p = fw.zeros(40, requires_grad=True)
+        p.grad = fw.full((40,), 1e-20)
+        kind([p], lr=1.0, eps=eps).step()
+        steps.append(p.detach())
+    assert (steps[0] == steps[1]).all() and (steps[0] != 0).all()
+    assert eps or (steps[0] + 1).abs().max() < 1e-2
+
+
+@needs_native
+def test_a_formula_of_ones_own_sees_all_numbers():
+    class Mine(fw.optim.Adam):
+        def update(self, p, g, state, group):
+            p -= g * np.float32(0.5)
+    p = fw.zeros(9, requires_grad=True)
+    p.grad = fw.full((9,), 1e-40)
+    Mine([p]).step()
+    assert (p != 0).all()
+
+    class Failing(plain_form(fw.optim.Adam)):
+        _flushes = True
+
+        def update(self, p, g, state, group):
+            raise OverflowError
+    with pytest.raises(OverflowError):
+        Failing([p]).step()
+    assert (fw.full((9,), 1e-40).numpy() * np.float32(0.5) != 0).all()

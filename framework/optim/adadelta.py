@@ -29,6 +29,7 @@ class Adadelta(Optimizer):
     tensor([0.1056, 1.0299])
     """
 
+    _flushes = True
     limits = {**LIMITS, "rho": UNIT}
 
     def __init__(self, params: ParamsT, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6,

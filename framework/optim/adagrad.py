@@ -28,6 +28,7 @@ class Adagrad(Optimizer):
     tensor([0.5000, 1.5000])
     """
 
+    _flushes = True
     limits = {**LIMITS, "lr_decay": AT_LEAST_ZERO, "initial_accumulator_value": AT_LEAST_ZERO}
 
     def __init__(self, params: ParamsT, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,

@@ -57,6 +57,7 @@ class Adam(Optimizer):
     tensor([0.5000, 1.5000])
     """
 
+    _flushes = True
     limits = LIMITS
 
     _foreach_takes_tensors = False  # as in PyTorch

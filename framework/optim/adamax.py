@@ -29,6 +29,7 @@ class Adamax(Optimizer):
     tensor([0.5000, 1.5000])
     """
 
+    _flushes = True
     limits = LIMITS
 
     def __init__(self, params: ParamsT, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999),

@@ -19,6 +19,7 @@ with a last dimension of size 2 more, over the same memory.
 
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any
@@ -38,7 +39,7 @@ from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, bump, counter_of, wrap
 from . import saved, steps
 from .arrays import as_kept, real_view, zeros_like
-from .fused import Fused, gradients_fit, kernels_for
+from .fused import Fused, flushing, gradients_fit, kernels_for
 from .fused import run as run_fused
 from .groups import Groups
 from .groups import ParamsT as ParamsT
@@ -133,6 +134,8 @@ class Optimizer(Groups):
         elif "update" in vars(cls):  # the parent's do the parent's update
             cls.fused = Optimizer.fused  # type: ignore[method-assign]
             cls.fused_on_gpu = Optimizer.fused_on_gpu  # type: ignore[method-assign]
+        if "update" in vars(cls):
+            cls._flushes = vars(cls).get("_flushes", False)
         if "step" in vars(cls):
             cls.step = hooked(vars(cls)["step"])  # type: ignore[method-assign]
 
@@ -147,6 +150,8 @@ class Optimizer(Groups):
         """Whether native functions may take the place of ``update``, which nobody has replaced."""
         return type(self)._has_kernels(on_gpu) \
             and getattr(self.update, "__func__", None) is type(self)._fused_update
+
+    _flushes = False  # whether running means may be ``flushing``
 
     _skip: Any = None  # of ``step_unless``, during it
     _skipped: Any = None  # gives what it was, afterwards
@@ -298,7 +303,8 @@ class Optimizer(Groups):
             seen, g = real_view(array), real_view(g)
             given = {k: real_view(v) if hasattr(v, "dtype") else v for k, v in given.items()}
         state = {**given, "step": kept["step"] + 1}
-        self.update(seen, -g if sign_flipped else g, state, group)
+        with flushing(group, given) if self._flushes else nullcontext():
+            self.update(seen, -g if sign_flipped else g, state, group)
         for key, value in state.items():
             if value is not given.get(key):
                 kept[key] = as_kept(value, array)
@@ -427,7 +433,7 @@ class Optimizer(Groups):
                 places, values = sparse().rows_of(p.grad)
             given = {k: v._array if isinstance(v, Tensor) else v for k, v in kept.items()}
             state = {**given, "step": kept["step"] + 1}
-            with on_device(p._array):
+            with on_device(p._array), flushing(group, given) if self._flushes else nullcontext():
                 self.update_where(  # type: ignore[attr-defined]
                     p._array, places, -values if group.get("maximize") else values, state, group)
             for key, value in state.items():

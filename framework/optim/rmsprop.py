@@ -37,6 +37,7 @@ class RMSprop(Optimizer):
     tensor([0.5000, 1.5000])
     """
 
+    _flushes = True
     limits = {**LIMITS, "alpha": AT_LEAST_ZERO}
 
     def __init__(self, params: ParamsT, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,

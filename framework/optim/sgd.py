@@ -31,6 +31,7 @@ class SGD(Optimizer):
     """
 
     _unsaved = ("step",)  # PyTorch's optimizer does not count steps
+    _flushes = True
     limits = {**LIMITS, "dampening": AT_LEAST_ZERO}
 
     def __init__(self, params: ParamsT, lr: float = 1e-3, momentum: float = 0, dampening: float = 0,

@@ -35,6 +35,7 @@ class SparseAdam(Optimizer):
             [0.5000, 0.5000]])
     """
 
+    _flushes = True
     limits = {**LIMITS, "lr": POSITIVE, "eps": POSITIVE}
 
     def __init__(self, params: ParamsT, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),

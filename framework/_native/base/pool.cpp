@@ -316,13 +316,18 @@ bool flush_denormals() {
 #endif
 }
 
-void flush_denormals_here() {
+bool flush_denormals_here(bool on) {
 #if defined(__x86_64__)
     constexpr unsigned BOTH = 0x8040;  // flush results to zero, take denormals as zero
-    unsigned state = _mm_getcsr(), now = flush ? state | BOTH : state & ~BOTH;
+    const unsigned state = _mm_getcsr(), now = on ? state | BOTH : state & ~BOTH;
     if (now != state) _mm_setcsr(now);
+    return (state & BOTH) == BOTH;
+#else
+    return (void)on, false;
 #endif
 }
+
+void flush_denormals_here() { flush_denormals_here(flush); }
 
 namespace {
 

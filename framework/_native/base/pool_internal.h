@@ -26,6 +26,22 @@ void set_flush_denormals(bool on);
 bool flush_denormals();
 void flush_denormals_here();  // brings the calling thread in line
 
+// Whether they do in this thread from now on; gives whether they did. Never on processors other than x86-64.
+bool flush_denormals_here(bool on);
+
+// While this lives they do in this thread, if `on`.
+class Flushing {
+  public:
+    explicit Flushing(bool on) : changed_(on && !flush_denormals_here(true)) {}
+    ~Flushing() {
+        if (changed_) flush_denormals_here(false);
+    }
+    Flushing(const Flushing&) = delete;
+
+  private:
+    const bool changed_;
+};
+
 // From now on one thread does what n would share (0: real threads again); the seconds that they would have
 // saved since the last call.
 double simulate_threads(int n);

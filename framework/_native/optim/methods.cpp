@@ -167,7 +167,7 @@ template <class T> struct ClipAll {
 
 template <template <class> class Formula> std::unique_ptr<const Method> make(const std::vector<Setting>& settings) {
     StepNumbers numbers(settings);
-    auto made = std::make_unique<Both<Formula>>(numbers, StepNumbers(settings));
+    auto made = std::make_unique<Both<Formula>>(numbers, StepNumbers(settings), settings);
     if (!numbers.asked_for_all()) throw std::invalid_argument("numbers were given that the step does not ask for");
     return made;
 }

@@ -51,12 +51,13 @@ struct ParameterRows {
 // What an optimizer does with elements [begin, end) of one parameter.
 class Method {
   public:
-    const int count;  // arrays of each parameter
+    const int count;     // arrays of each parameter
+    const bool flushes;  // numbers too small for the normal format count as 0, see `flushes` in methods.h
     virtual void apply(bool wide, char* const* arrays, int64_t begin, int64_t end) const = 0;
     virtual ~Method() = default;
 
   protected:
-    explicit Method(int arrays) : count(arrays) {}
+    Method(int arrays, bool flushes) : count(arrays), flushes(flushes) {}
 };
 
 // nullptr where there is no method of that name. Throws out_of_range with the name of a number that is missing, and

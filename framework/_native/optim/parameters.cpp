@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/pool.h"
+#include "base/pool_internal.h"
 #include "optim/optimizers.h"
 
 namespace fw::optim {
@@ -131,6 +132,7 @@ bool ParameterRows::take(const View* arrays, int count, const int64_t* given, in
 void run(const Method& method, const ParameterList& list) {
     if (list.all.empty()) return;
     parallel(list.ends.back(), GRAIN, [&](int64_t begin, int64_t end) {
+        const Flushing flushing(method.flushes);
         size_t k = size_t(std::upper_bound(list.ends.begin(), list.ends.end(), begin) - list.ends.begin());
         for (; begin < end; ++k) {
             const Parameter& one = list.all[k];
@@ -144,6 +146,7 @@ void run(const Method& method, const ParameterList& list) {
 void run(const Method& method, const ParameterRows& work) {
     const int64_t bytes = work.width * (work.one.wide ? 8 : 4), n = int64_t(work.rows.size());
     parallel(n, 1 + GRAIN / (work.width + 1), [&](int64_t begin, int64_t end) {
+        const Flushing flushing(method.flushes);
         constexpr int64_t AHEAD = 8, LINE = 64;  // rows lie anywhere in memory: several are on their way at a time
         for (int64_t i = begin; i < end; ++i) {
             char* at[MOST_ARRAYS];
