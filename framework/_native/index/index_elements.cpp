@@ -134,10 +134,11 @@ template <int64_t B> bool are_short_rows(const Elements& p) {
 template <int64_t B, class F> bool each_pair_of_rows(const Elements& p, int64_t begin, int64_t end, F&& f) {
     using V = Vec<int64_t>;
     constexpr int L = lanes<int64_t>;
-    const int64_t at_once = CHUNK / p.width;
+    const int64_t at_once = std::min(CHUNK / p.width, end - begin);
     const V size = splat(p.n);
     int64_t base[CHUNK], offsets[CHUNK];  // where rows begin in the far array, in elements
-    for (int64_t j = 0; j < at_once * p.width; ++j) base[j] = j / p.width * p.n;
+    for (int64_t r = 0, j = 0; r < at_once; ++r)
+        for (const int64_t next = j + p.width; j < next; ++j) base[j] = r * p.n;
     for (int64_t row = begin; row < end; row += at_once) {
         const int64_t m = std::min(at_once, end - row) * p.width, first = row * p.width, far = row * p.n;
         const int64_t* index = reinterpret_cast<const int64_t*>(p.index) + first;

@@ -3,6 +3,7 @@
 // Planes whose windows reach over the edge are copied with the lowest number around them. A window's element
 // is the first of the largest, or the first nan.
 #include <cstring>
+#include <vector>
 
 #include "base/scratch.h"
 #include "pooling/largest.h"
@@ -159,28 +160,51 @@ template <class T> void max_windows(const PoolShape& s, const T* x, T* largest, 
     });
 }
 
+// Of one axis: the first element of a window, that of its elements in the image, and how many of these there are.
+struct Extent {
+    int64_t corner, first, count;
+
+    Extent(const PoolAxis& axis, int64_t out) {
+        const int64_t start = axis.start(out), d = axis.dilation, end = std::min(start + (axis.kernel - 1) * d + 1, axis.in);
+        corner = std::clamp<int64_t>(start, 0, axis.in - 1);
+        first = start >= 0 ? start : start + (d - 1 - start) / d * d;
+        count = first < end ? (end - first + d - 1) / d : 0;
+    }
+};
+
+// A window of a plane, whose corner is the place where it has no element.
+struct Window {
+    int64_t corner, first, counts[3];
+};
+
 template <class T> void max_each_window(const PoolShape& s, const T* x, T* largest, int64_t* place) {
     const PoolAxis &a = s.axis[0], &b = s.axis[1], &c = s.axis[2];
-    auto inside = [](int64_t i, const PoolAxis& axis) { return std::clamp<int64_t>(i, 0, axis.in - 1); };
-    auto first = [](int64_t i, const PoolAxis& axis) {  // of a window's elements that are in the image
-        return i >= 0 ? i : i + (axis.dilation - 1 - i) / axis.dilation * axis.dilation;
-    };
+    std::vector<Window> windows;  // the same in all planes
+    windows.reserve(size_t(s.out_size()));
+    for (int64_t i = 0; i < a.out; ++i)
+        for (int64_t j = 0; j < b.out; ++j)
+            for (int64_t l = 0; l < c.out; ++l) {
+                const Extent p(a, i), q(b, j), r(c, l);
+                windows.push_back({(p.corner * b.in + q.corner) * c.in + r.corner, (p.first * b.in + q.first) * c.in + r.first,
+                                   {p.count, q.count, r.count}});
+            }
+    const int64_t steps[3] = {a.dilation * b.in * c.in, b.dilation * c.in, c.dilation};
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
         int64_t to = begin * s.out_size();
-        for (int64_t line = begin * a.out * b.out; line < end * a.out * b.out; ++line) {
-            const T* image = x + line / (a.out * b.out) * s.in_size();
-            const int64_t i = a.start(line / b.out % a.out), j = b.start(line % b.out);
-            for (int64_t out = 0; out < c.out; ++out, ++to) {
-                const int64_t l = c.start(out);
-                int64_t best = (inside(i, a) * b.in + inside(j, b)) * c.in + inside(l, c);
-                T value = lowest<T>;  // around the image, too: the first element is there if none is larger
-                for (int64_t p = first(i, a); p < std::min(i + (a.kernel - 1) * a.dilation + 1, a.in); p += a.dilation)
-                    for (int64_t q = first(j, b); q < std::min(j + (b.kernel - 1) * b.dilation + 1, b.in); q += b.dilation)
-                        for (int64_t r = first(l, c); r < std::min(l + (c.kernel - 1) * c.dilation + 1, c.in); r += c.dilation) {
-                            const int64_t at = (p * b.in + q) * c.in + r;
-                            if (!(image[at] <= value) && value == value) value = image[at], best = at;
+        for (int64_t plane = begin; plane < end; ++plane) {
+            const T* image = x + plane * s.in_size();
+            for (const Window& w : windows) {
+                T value = lowest<T>;  // around the image, too: the corner is there if none is larger
+                int64_t best = w.corner, p = w.first;
+                for (int64_t i = 0; i < w.counts[0]; ++i, p += steps[0])
+                    for (int64_t j = 0, q = p; j < w.counts[1]; ++j, q += steps[1])
+                        for (int64_t k = 0, at = q; k < w.counts[2]; ++k, at += steps[2]) {
+                            const T now = image[at];
+                            const bool better = !(now <= value) & (value == value);  // no branch, which nobody foresees
+                            value = better ? now : value;
+                            best = better ? at : best;
                         }
-                largest[to] = value, place[to] = best;
+                largest[to] = value, place[to++] = best;
             }
         }
     });

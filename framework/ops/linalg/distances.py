@@ -23,6 +23,7 @@ from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.planned import Step, have_kernels, planned
 from ..record.public import public
+from ..record.road import NEVER
 from ..reduce.extremes import amax
 from ..reduce.sums import sum_op
 from ..reduce.vector_norm import norm_op, p_norm, vector_norm
@@ -133,7 +134,7 @@ def _unit_cpu(x: Any, *, dim: int, eps: float) -> Any:
 
 _unit = Op("normalize", "x", onnx="unit(x, dim, eps)",
            kernel=_unit_kernel, cpu=_unit_cpu, infer=lambda x, *, dim, eps: x, batch=along("dim"),
-           device=cuda.unit,
+           device=cuda.unit, loose_from=NEVER,
            vjp={"x": _unit_vjp})
 
 

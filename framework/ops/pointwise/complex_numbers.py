@@ -164,7 +164,7 @@ def _angle_vjp(g: Any, x: Any) -> Any:
 
 
 angle_op = Op("angle", "x", kernel=lambda xp, x: xp.angle(x), infer=part_infer, adjoint=True,
-              batch=by_element, vjp={"x": _angle_vjp})
+              batch=by_element, loose_from=NEVER, vjp={"x": _angle_vjp})
 _angle_of_real = Elementwise("angle_of_real", "x", "where(x < 0, 3.141592653589793, where(x != x, x, 0.0))",
                              result="float", vjp={"x": NOTHING}, jvp="symmetric")
 sgn = elementwise("sgn", "x", "sgn(x)", """The sign; of a complex number x / |x|, and 0 of 0.

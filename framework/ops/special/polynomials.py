@@ -21,6 +21,7 @@ from ..record.args import tensor_arg
 from ..record.batched import by_element
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..record.road import NEVER
 from ..shape.broadcast import broadcast_shape, sum_to
 
 _SOURCE = device_code.source(Path(__file__).with_name("polynomials.cu"))
@@ -105,7 +106,7 @@ def _on_device(x: Any, n: Any, *, family: str, order: int) -> Any:
 
 
 polynomial_op = Op("polynomial", "x n", kernel=_kernel, native="polynomial", infer=_infer, device=_on_device,
-                   batch=by_element, vjp={
+                   batch=by_element, loose_from=NEVER, vjp={
     "x": lambda g, x, n, x_shape, family, order: sum_to(
         g * polynomial_op(x, n, family=family, order=order + 1), size=x_shape)})
 

@@ -497,6 +497,8 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
         and (call is None or getattr(call, "as_it_comes", False))  # where a call may be one of the record
     writes, others = (own.writes, len(own.inputs) - 1) if own is not None else ("", 0)
     whole = own is not None and own.whole
+    if whole:
+        writes = writes.replace("i", "").replace("u", "")  # which are left as they are
     narrows = own is not None and own.result == "real"
     keeps_nothing = own is not None and own.result not in ("bool", "integer", "select") and own.keeps_nothing
 

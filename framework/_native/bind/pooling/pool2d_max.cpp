@@ -112,7 +112,9 @@ nb::object max_with_places(Array x, const Sizes& kernel, const Sizes& stride, co
     const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
     if (!w.fit) return not_implemented();
     const bool last = by_channels(x, w.shape, kernel), bytes = w.shape.window() < 256;
-    const bool one_by_one = !last && w.shape.axis[conv_dims - 1].out < (x.is<float>() ? lanes<float> : lanes<double>);
+    constexpr int64_t MOST = 1 << 14;  // windows of a plane, of which a table is made
+    const bool one_by_one = !last && w.shape.axis[conv_dims - 1].out < (x.is<float>() ? lanes<float> : lanes<double>) &&
+                            w.shape.out_size() <= MOST;
     const InRows rows(x, !last);
     NewArray y = new_images(x.ndim(), w.out.data(), x.type(), last), where;
     NewArray index = new_images(x.ndim(), w.out.data(), NPY_INT64, last);

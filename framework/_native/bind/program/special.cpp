@@ -109,7 +109,7 @@ nb::object polynomial(Array x, Array given, const std::string& family, int order
     Polynomial of;
     constexpr double MOST = 10000;
     if (order || !polynomial_of(family, of) || !given.is_float()) return not_implemented();
-    const InRows degrees(given);
+    const InRows degrees(given, !has_no_gaps(given));
     const Array& n = degrees.a;
     const double most = n.is<float>() ? largest(n.data<float>(), n.size()) : largest(n.data<double>(), n.size());
     if (most > MOST) return not_implemented();  // they take as long as the degrees are large
