@@ -13,7 +13,7 @@ constexpr int64_t BLOCK = 64;  // places whose neighbours are found together
 constexpr int MOST_TAPS = 16;
 constexpr int64_t CHANNELS = 8;  // that share the neighbours on the way back
 
-// The neighbours along one dimension: -1 where there is none, what they count for, and how that changes.
+// The four neighbours along one dimension: -1 where there is none, what they count for, and how that changes.
 template <class T> struct Neighbours {
     int64_t at[4];
     T weight[4], slope[4];
@@ -49,20 +49,12 @@ template <class T> T far_slope(T s) { return (T(-2.25) * s + T(7.5)) * s - T(6);
 
 template <class T> void neighbours(const Shape& s, int64_t size, T given, Neighbours<T>& line) {
     const T half = s.align ? T(size - 1) / 2 : T(size) / 2;
-    T at = s.align ? (given + 1) * half : ((given + 1) * T(size) - 1) * T(0.5), slope;
-    if (s.mode == Mode::cubic) {
-        const T low = std::floor(at), t = at - low;
-        const T weight[4] = {far(t + 1), near(t), near(1 - t), far(2 - t)};
-        const T turn[4] = {far_slope(t + 1), near_slope(t), -near_slope(1 - t), -far_slope(2 - t)};
-        for (int k = 0; k < 4; ++k)
-            place(line, k, std::rint(fold(s, size, low - 1 + T(k), slope)), size, weight[k], turn[k] * half);
-        return;
-    }
-    at = fold(s, size, at, slope);
-    if (s.mode == Mode::nearest) return place(line, 0, std::rint(at), size, T(1), T(0));
-    const T low = std::floor(at), part = at - low;
-    place(line, 0, low, size, 1 - part, -slope * half);
-    place(line, 1, low + 1, size, part, slope * half);
+    const T at = s.align ? (given + 1) * half : ((given + 1) * T(size) - 1) * T(0.5);
+    T slope;
+    const T low = std::floor(at), t = at - low;
+    const T weight[4] = {far(t + 1), near(t), near(1 - t), far(2 - t)};
+    const T turn[4] = {far_slope(t + 1), near_slope(t), -near_slope(1 - t), -far_slope(2 - t)};
+    for (int k = 0; k < 4; ++k) place(line, k, std::rint(fold(s, size, low - 1 + T(k), slope)), size, weight[k], turn[k] * half);
 }
 
 // The same of a vector of coordinates.
@@ -95,49 +87,91 @@ template <class T> struct GridTaps {
         return __builtin_convertvector(select<T>(x >= low, select<T>(x <= high, x, high), low), Mask<T>);
     }
 
-    // The usual case, four neighbours in a plane, by vectors.
-    void find_four(const Shape& s, const T* places, int64_t n, bool slopes) {
-        using I = Int<T>;
-        const int64_t height = s.size[0], width = s.size[1];
-        const T h = T(height), w = T(width), high = (s.align ? h - 1 : h) / 2, wide = (s.align ? w - 1 : w) / 2;
-        T across[BLOCK], along[BLOCK];
-        for (int64_t i = 0; i < BLOCK; ++i) {  // those that are not there are the last one
-            const T* place = places + 2 * std::min(i, n - 1);
-            across[i] = place[0] + 1, along[i] = place[1] + 1;
+    // The coordinates of up to BLOCK places by dimension, the image's from -1 to 1 being 0 to 2; a vector is filled up by the last.
+    template <int DIMS> static void read(const T* places, int64_t n, T (&given)[DIMS][BLOCK]) {
+        for (int64_t i = 0; i < (n + lanes<T> - 1) / lanes<T> * lanes<T>; ++i) {
+            const T* place = places + DIMS * std::min(i, n - 1);
+            for (int d = 0; d < DIMS; ++d) given[d][i] = place[DIMS - 1 - d] + 1;
         }
-        const Mask<T> rows = splat<I>(I(height)), cols = splat<I>(I(width)), one = splat<I>(1), no = splat<I>(-1), zero{};
+    }
+    // Where in the image along a dimension; how that changes with what was given.
+    static FW_INLINE Vec<T> along(const Shape& s, int d, Vec<T> given, Vec<T>& slope) {
+        const T size = T(s.size[d]), half = (s.align ? size - 1 : size) / 2;
+        const Vec<T> at = fold<T>(s, s.size[d], s.align ? given * half : (given * size - T(1)) * T(0.5), slope);
+        slope *= half;
+        return at;
+    }
+
+    // The usual case by vectors: two neighbours along each dimension.
+    template <int DIMS> void find_linear(const Shape& s, const T* places, int64_t n, bool slopes) {
+        using I = Int<T>;
+        T given[DIMS][BLOCK];
+        read(places, n, given);
+        const Mask<T> one = splat<I>(1), no = splat<I>(-1), zero{};
+        I step[DIMS];
+        step[DIMS - 1] = 1;
+        for (int d = DIMS - 1; d > 0; --d) step[d - 1] = step[d] * I(s.size[d]);
         Mask<T> every = no;
         for (int64_t i = 0; i < n; i += lanes<T>) {
-            const Vec<T> gx = load(across + i), gy = load(along + i);
-            Vec<T> sx, sy;
-            const Vec<T> x = fold<T>(s, width, s.align ? gx * wide : (gx * w - T(1)) * T(0.5), sx);
-            const Vec<T> y = fold<T>(s, height, s.align ? gy * high : (gy * h - T(1)) * T(0.5), sy);
-            const Vec<T> x0 = math::floor<Vec<T>>(x), y0 = math::floor<Vec<T>>(y);
-            const Vec<T> right = x - x0, down = y - y0, left = T(1) - right, up = T(1) - down;
-            const Mask<T> c = counted(x0, width), r = counted(y0, height), to = r * cols + c;
-            const Mask<T> l = (c >= zero) & (c < cols), t = (r >= zero) & (r < rows);
-            const Mask<T> m = (c >= no) & (c + one < cols), b = (r >= no) & (r + one < rows);
-            const Mask<T> in[4] = {t & l, t & m, b & l, b & m}, where[4] = {to, to + one, to + cols, to + cols + one};
-            const Vec<T> weights[4] = {up * left, up * right, down * left, down * right};
-            every &= in[0] & in[3];
-            for (int k = 0; k < 4; ++k) {
-                store<I>(at[k] + i, select<I>(in[k], where[k], no));
-                store<T>(weight[k] + i, select<T>(in[k], weights[k], Vec<T>{}));
+            Vec<T> part[DIMS][2], turn[DIMS][2];
+            Mask<T> in[DIMS][2], to{};
+            for (int d = 0; d < DIMS; ++d) {
+                const Mask<T> size = splat<I>(I(s.size[d]));
+                Vec<T> slope;
+                const Vec<T> at = along(s, d, load(given[d] + i), slope), low = math::floor<Vec<T>>(at);
+                const Mask<T> c = counted(low, s.size[d]);
+                part[d][1] = at - low, part[d][0] = T(1) - part[d][1];
+                turn[d][0] = -slope, turn[d][1] = slope;
+                in[d][0] = (c >= zero) & (c < size), in[d][1] = (c >= no) & (c + one < size);
+                to = to * size + c;
+                every &= in[d][0] & in[d][1];
             }
-            if (!slopes) continue;
-            sx *= wide, sy *= high;
-            const Vec<T> by_y[4] = {-left * sy, -right * sy, left * sy, right * sy};
-            const Vec<T> by_x[4] = {-up * sx, up * sx, -down * sx, down * sx};
-            for (int k = 0; k < 4; ++k) {
-                store<T>(slope[0][k] + i, select<T>(in[k], by_y[k], Vec<T>{}));
-                store<T>(slope[1][k] + i, select<T>(in[k], by_x[k], Vec<T>{}));
+#pragma GCC unroll 8
+            for (int k = 0; k < 1 << DIMS; ++k) {
+                const auto side = [k](int d) { return k >> (DIMS - 1 - d) & 1; };
+                Mask<T> inside = in[0][side(0)];
+                Vec<T> w = part[0][side(0)];
+                I offset = side(0) ? step[0] : 0;
+                for (int d = 1; d < DIMS; ++d)
+                    inside &= in[d][side(d)], w = w * part[d][side(d)], offset += side(d) ? step[d] : 0;
+                store<I>(this->at[k] + i, select<I>(inside, to + splat<I>(offset), no));
+                store<T>(weight[k] + i, select<T>(inside, w, Vec<T>{}));
+                for (int e = 0; slopes && e < DIMS; ++e) {
+                    Vec<T> by = (e == 0 ? turn : part)[0][side(0)];
+                    for (int d = 1; d < DIMS; ++d) by = by * (e == d ? turn : part)[d][side(d)];
+                    store<T>(slope[e][k] + i, select<T>(inside, by, Vec<T>{}));
+                }
             }
         }
         whole = !math::any(every == zero);
     }
 
+    template <int DIMS> void find_nearest(const Shape& s, const T* places, int64_t n, bool slopes) {
+        using I = Int<T>;
+        T given[DIMS][BLOCK];
+        read(places, n, given);
+        const Mask<T> no = splat<I>(-1), zero{};
+        Mask<T> every = no;
+        for (int64_t i = 0; i < n; i += lanes<T>) {
+            Mask<T> inside = no, to{};
+            for (int d = 0; d < DIMS; ++d) {
+                const Mask<T> size = splat<I>(I(s.size[d]));
+                Vec<T> none;
+                const Mask<T> c = counted(math::rint<Vec<T>>(along(s, d, load(given[d] + i), none)), s.size[d]);
+                inside &= (c >= zero) & (c < size);
+                to = to * size + c;
+            }
+            every &= inside;
+            store<I>(at[0] + i, select<I>(inside, to, no));
+            store<T>(weight[0] + i, select<T>(inside, splat(T(1)), Vec<T>{}));
+            for (int e = 0; slopes && e < DIMS; ++e) store<T>(slope[e][0] + i, Vec<T>{});
+        }
+        whole = !math::any(every == zero);
+    }
+
     void find(const Shape& s, const T* places, int64_t n, bool slopes) {
-        if (s.dims == 2 && s.mode == Mode::linear) return find_four(s, places, n, slopes);
+        if (s.mode == Mode::linear) return s.dims == 2 ? find_linear<2>(s, places, n, slopes) : find_linear<3>(s, places, n, slopes);
+        if (s.mode == Mode::nearest) return s.dims == 2 ? find_nearest<2>(s, places, n, slopes) : find_nearest<3>(s, places, n, slopes);
         whole = true;
         const int along = s.along(), taps = s.taps();
         for (int64_t i = 0; i < n; ++i) {
@@ -165,11 +199,12 @@ template <class T> struct GridTaps {
     }
 };
 
-template <class T> void read_plane(const GridTaps<T>& t, int taps, const T* x, T* y, int64_t n) {
+// Of places [j, j + n) of the block.
+template <class T> void read_plane(const GridTaps<T>& t, int taps, const T* x, T* y, int64_t j, int64_t n) {
     T sum[BLOCK];
     for (int k = 0; k < taps; ++k) {
-        const Int<T>* at = t.at[k];
-        const T* w = t.weight[k];
+        const Int<T>* at = t.at[k] + j;
+        const T* w = t.weight[k] + j;
         if (!t.whole) {
             if (!k) std::fill(sum, sum + n, T(0));
             for (int64_t i = 0; i < n; ++i) {
@@ -185,18 +220,51 @@ template <class T> void read_plane(const GridTaps<T>& t, int taps, const T* x, T
     std::copy(sum, sum + n, y);
 }
 
+// The same, place by place: few of an image.
+template <class T> void read_few(const GridTaps<T>& t, int taps, const T* x, T* y, int64_t j, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+        T sum = t.whole ? t.weight[0][j + i] * x[t.at[0][j + i]] : T(0);
+        for (int k = t.whole; k < taps; ++k) {
+            const Int<T> at = t.at[k][j + i];
+            const T v = x[std::max<Int<T>>(at, 0)];
+            sum += at < 0 ? T(0) : t.weight[k][j + i] * v;
+        }
+        y[i] = sum;
+    }
+}
+
+// Calls f(image, i, j, m): places [j, j + m) of a block that begins at place `first` of all images are [i, i + m) of that image.
+template <class F> FW_INLINE void each_image(const Shape& s, int64_t first, int64_t n, F&& f) {
+    int64_t image = first / s.count, i = first % s.count;
+    for (int64_t j = 0, m; j < n; j += m, i = 0, ++image) {
+        m = std::min(n - j, s.count - i);
+        f(image, i, j, m);
+    }
+}
+
+// Blocks of the places of all images, which lie one after another: do(first, how many).
+template <class F> void each_block(const Shape& s, int64_t work, F&& f) {
+    const int64_t all = s.n * s.count;
+    parallel((all + BLOCK - 1) / BLOCK, std::max<int64_t>(1, work / (BLOCK * s.channels)), [&](int64_t begin, int64_t end) {
+        f(begin * BLOCK, std::min(end * BLOCK, all));
+    });
+}
+
 }  // namespace
 
 template <class T> void Sampling<T>::read(const Shape& s, const T* x, const T* grid, T* y) {
-    const int64_t blocks = (s.count + BLOCK - 1) / BLOCK;
+    constexpr int64_t FEW = 8;
     const int taps = s.taps();
-    parallel(s.n * blocks, std::max<int64_t>(1, 4096 / (BLOCK * s.channels)), [&](int64_t begin, int64_t end) {
+    each_block(s, 4096, [&](int64_t begin, int64_t end) {
         GridTaps<T> t;
-        for (int64_t b = begin; b < end; ++b) {
-            const int64_t image = b / blocks, i = b % blocks * BLOCK, n = std::min(BLOCK, s.count - i);
-            t.find(s, grid + (image * s.count + i) * s.dims, n, false);
-            for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c)
-                read_plane(t, taps, x + c * s.plane, y + c * s.count + i, n);
+        for (int64_t first = begin; first < end; first += BLOCK) {
+            const int64_t n = std::min(BLOCK, end - first);
+            t.find(s, grid + first * s.dims, n, false);
+            each_image(s, first, n, [&](int64_t image, int64_t i, int64_t j, int64_t m) {
+                const auto one = m < FEW ? read_few<T> : read_plane<T>;
+                for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c)
+                    one(t, taps, x + c * s.plane, y + c * s.count + i, j, m);
+            });
         }
     });
 }
@@ -205,49 +273,56 @@ template <class T> void Sampling<T>::read(const Shape& s, const T* x, const T* g
 template <class T> void Sampling<T>::spread(const Shape& s, const T* g, const T* grid, T* gx) {
     const int64_t groups = (s.channels + CHANNELS - 1) / CHANNELS;
     const int taps = s.taps();
-    parallel(s.n * groups, 1, [&](int64_t begin, int64_t end) {
+    const auto planes = [&](int64_t image, int64_t images, int64_t from_channel, int64_t to_channel) {
         GridTaps<T> t;
-        for (int64_t p = begin; p < end; ++p) {
-            const int64_t image = p / groups, first = p % groups * CHANNELS;
-            const int64_t last = std::min(first + CHANNELS, s.channels);
-            T* to = gx + image * s.channels * s.plane;
-            const T* from = g + image * s.channels * s.count;
-            std::fill(to + first * s.plane, to + last * s.plane, T(0));
-            for (int64_t i = 0; i < s.count; i += BLOCK) {
-                const int64_t n = std::min(BLOCK, s.count - i);
-                t.find(s, grid + (image * s.count + i) * s.dims, n, false);
-                for (int64_t c = first; c < last; ++c)
-                    for (int64_t j = 0; j < n; ++j) {
-                        const T v = from[c * s.count + i + j];
+        for (int64_t p = image; p < image + images; ++p)
+            std::fill(gx + (p * s.channels + from_channel) * s.plane, gx + (p * s.channels + to_channel) * s.plane, T(0));
+        for (int64_t first = image * s.count, end = first + images * s.count; first < end; first += BLOCK) {
+            const int64_t n = std::min(BLOCK, end - first);
+            t.find(s, grid + first * s.dims, n, false);
+            each_image(s, first, n, [&](int64_t in, int64_t i, int64_t j, int64_t m) {
+                for (int64_t c = in * s.channels + from_channel; c < in * s.channels + to_channel; ++c) {
+                    const T* from = g + c * s.count + i;
+                    T* to = gx + c * s.plane;
+                    for (int64_t q = 0; q < m; ++q)
                         for (int k = 0; k < taps; ++k)
-                            if (t.at[k][j] >= 0) to[c * s.plane + t.at[k][j]] += t.weight[k][j] * v;
-                    }
-            }
+                            if (t.at[k][j + q] >= 0) to[t.at[k][j + q]] += t.weight[k][j + q] * from[q];
+                }
+            });
         }
+    };
+    if (groups == 1)
+        return parallel(s.n, std::max<int64_t>(1, BLOCK / s.count), [&](int64_t begin, int64_t end) {
+            planes(begin, end - begin, 0, s.channels);
+        });
+    parallel(s.n * groups, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; ++p)
+            planes(p / groups, 1, p % groups * CHANNELS, std::min(p % groups * CHANNELS + CHANNELS, s.channels));
     });
 }
 
 // To the places: a sum over channels for each neighbour, then over neighbours.
 template <class T> void Sampling<T>::turn(const Shape& s, const T* g, const T* x, const T* grid, T* out) {
-    const int64_t blocks = (s.count + BLOCK - 1) / BLOCK;
     const int taps = s.taps();
-    parallel(s.n * blocks, std::max<int64_t>(1, 2048 / (BLOCK * s.channels)), [&](int64_t begin, int64_t end) {
+    each_block(s, 2048, [&](int64_t begin, int64_t end) {
         GridTaps<T> t;
-        for (int64_t b = begin; b < end; ++b) {
-            const int64_t image = b / blocks, i = b % blocks * BLOCK, n = std::min(BLOCK, s.count - i);
-            t.find(s, grid + (image * s.count + i) * s.dims, n, true);
+        for (int64_t first = begin; first < end; first += BLOCK) {
+            const int64_t n = std::min(BLOCK, end - first);
+            t.find(s, grid + first * s.dims, n, true);
             T sum[MOST_DIMS][BLOCK] = {};
             for (int k = 0; k < taps; ++k) {
                 T dot[BLOCK] = {};
-                for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c) {
-                    const T *from = x + c * s.plane, *v = g + c * s.count + i;
-                    for (int64_t j = 0; j < n; ++j)
-                        if (t.at[k][j] >= 0) dot[j] += from[t.at[k][j]] * v[j];
-                }
+                each_image(s, first, n, [&](int64_t image, int64_t i, int64_t j, int64_t m) {
+                    for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c) {
+                        const T *from = x + c * s.plane, *v = g + c * s.count + i;
+                        for (int64_t q = 0; q < m; ++q)
+                            if (t.at[k][j + q] >= 0) dot[j + q] += from[t.at[k][j + q]] * v[q];
+                    }
+                });
                 for (int e = 0; e < s.dims; ++e)
                     for (int64_t j = 0; j < n; ++j) sum[e][j] += dot[j] * t.slope[e][k][j];
             }
-            T* to = out + (image * s.count + i) * s.dims;
+            T* to = out + first * s.dims;
             for (int64_t j = 0; j < n; ++j)
                 for (int e = 0; e < s.dims; ++e) to[j * s.dims + (s.dims - 1 - e)] = sum[e][j];
         }
