@@ -10,6 +10,7 @@ from ...quiet import quiet
 from ...tensor import Tensor
 from ..pointwise.arithmetic import over
 from ..pointwise.choose import where_op
+from ..record import autocast
 from ..record.args import one_dim, real_arg, tensor_arg
 from ..record.batched import along
 from ..record.constants import like
@@ -19,7 +20,18 @@ from ..shape.broadcast import expand
 from ..shape.slices import slice_along
 from . import cuda
 from .index import positions
-from .scatter import _at_least_1d, _check, _grid, _sources, gather, gather_op, scatter, scatter_add, ungather
+from .scatter import (
+    _add,
+    _at_least_1d,
+    _check,
+    _grid,
+    _sources,
+    gather,
+    gather_op,
+    scatter,
+    scatter_add,
+    ungather,
+)
 
 WAYS = ("sum", "prod", "mean", "amax", "amin")
 
@@ -106,7 +118,8 @@ def _combined(x: Any, at: int, index: Any, src: Any, reduce: str, include_self: 
             part, values = slice_along(index, at, slice(k, k + 1)), slice_along(src, at, slice(k, k + 1))
             base = scatter(base, at, part, gather(base, at, part) * values)  # type: ignore[operator]
         return base
-    total: Any = scatter_add(base, at, index, src)
+    # index and src were looked at; a block of autocast has a say in scatter_add
+    total: Any = scatter_add(base, at, index, src) if autocast.used else _add(base, at, index, src)
     if reduce == "sum":
         return total
     ones = x.new_ones(index.shape)
