@@ -6,7 +6,7 @@ tensors. (Whether a tensor is strided at all, or sparse, is its layout: ``layout
 """
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 from .config import names
@@ -45,11 +45,13 @@ def checked(memory_format: Any, op: str) -> MemoryFormat:
     return memory_format
 
 
+@cache
 def order(ndim: int) -> tuple[int, ...]:
     """The dimensions in the order of memory, channels last."""
     return (0, *range(2, ndim), 1)
 
 
+@cache
 def back(ndim: int) -> tuple[int, ...]:
     """The inverse of ``order``: from memory to the shape."""
     return (0, ndim - 1, *range(1, ndim - 1))

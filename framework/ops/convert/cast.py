@@ -8,7 +8,15 @@ from ... import dtypes
 from ...backends import backend_for, meta, move, passes, turned
 from ...backends import cuda as _cuda
 from ...device import Device, as_device
-from ...memory_formats import MemoryFormat, checked, contiguous_format, preserve_format
+from ...memory_formats import (
+    MemoryFormat,
+    channels_last,
+    channels_last_3d,
+    checked,
+    contiguous_format,
+    lies_in,
+    preserve_format,
+)
 from ...seam import settled
 from ...tensor import Tensor, wrap
 from ..record.args import tensor_arg
@@ -203,6 +211,9 @@ def contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format) -
     """
     if memory_format is contiguous_format:
         return input if input.is_contiguous() else contiguous_op.run(input)
+    if type(input) is Tensor and memory_format in (channels_last, channels_last_3d) \
+            and lies_in(input._array, memory_format):
+        return input
     if checked(memory_format, "contiguous") is preserve_format:
         raise ValueError("contiguous: preserve_format names no layout; use clone() for a copy that keeps it")
     return in_format(input, memory_format, "contiguous")  # type: ignore[return-value]
