@@ -259,7 +259,7 @@ template <class V> FW_INLINE V erfc_positive(V a) {
     a = lesser(all<V>(E::zero_above), a);
     const auto square = two_product(a, a);
     if constexpr (has_long_lookup && !is_float<T>)
-        if (!any(a > E::scaled_to)) return times_exp(scaled_by_table(a), square);
+        if (!any_above<V>(a, E::scaled_to)) return times_exp(scaled_by_table(a), square);
     return times_exp(erfc_scaled(a), square);
 }
 
@@ -316,7 +316,7 @@ template <bool Slope, class V> FW_INLINE V normal_tail(V x) {
     } else {
         const V b = a * T(0.70710678118654752440);
         if constexpr (has_long_lookup)
-            if (!any(b > Erf<T>::scaled_to)) {
+            if (!any_above<V>(b, Erf<T>::scaled_to)) {
                 V g = scaled_by_table(b) * T(0.5);
                 if constexpr (Slope) g = fma(a, density, g);
                 return times_exp(g, s);

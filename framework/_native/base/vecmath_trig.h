@@ -74,8 +74,8 @@ template <class V> FW_INLINE Ints<V> odd_sign(V k) {
 
 // y, and f by the C library in the lanes with |x| beyond the limit
 template <class V, class F> FW_INLINE V within_limit(V x, V y, F f) {
-    auto beyond = ~(abs(x) <= Trig<Elem<V>>::limit);
-    if (__builtin_expect(any(beyond), 0)) return pick<V>(beyond, by_lane(f, x), y);
+    constexpr Elem<V> limit = Trig<Elem<V>>::limit;
+    if (__builtin_expect(any_beyond<V>(abs(x), limit), 0)) return pick<V>(~(abs(x) <= limit), by_lane(f, x), y);
     return y;
 }
 

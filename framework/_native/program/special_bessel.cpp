@@ -75,10 +75,9 @@ template <class T> V bessel_j(V x, int order) {
     const int n = order != 0;
     const V y = math::abs<V>(x);
     V r = near_first(x, n);
-    const auto beyond = y > 8.0;
-    if (math::any(beyond)) {
+    if (math::any_above<V>(y, 8.0)) {
         const V far = wave<T>(y, n, PI / 4 - n * (PI / 2));
-        r = beyond ? (n ? math::copysign<V>(V{} + 1.0, x) * far : far) : r;
+        r = y > 8.0 ? (n ? math::copysign<V>(V{} + 1.0, x) * far : far) : r;
     }
     return y == INF ? V{} : order < 0 ? -r : r;
 }
@@ -86,8 +85,7 @@ template <class T> V bessel_j(V x, int order) {
 template <class T> V bessel_y(V x, int order) {
     const int n = order != 0;
     V r = near_second(x, n);
-    const auto beyond = x > 8.0;
-    if (math::any(beyond)) r = beyond ? wave<T>(x, n, -PI / 4 - n * (PI / 2)) : r;
+    if (math::any_above<V>(x, 8.0)) r = x > 8.0 ? wave<T>(x, n, -PI / 4 - n * (PI / 2)) : r;
     r = x == 0.0 ? V{} - INF : r;
     return x == INF ? V{} : x >= 0.0 ? (order < 0 ? -r : r) : V{} + NOT;
 }
@@ -110,10 +108,9 @@ template <int terms> V series(V t, const Powers<terms>& of) { return math::poly<
 template <class T> V bessel_ie(V x, int n) {
     const V y = math::abs<V>(x), near = 0.25 * y - 1.0;
     V r = n ? x * series(near, I1_EARLY<T>) : series(near, I0_EARLY<T>);
-    const auto beyond = y > 8.0;
-    if (math::any(beyond)) {
+    if (math::any_above<V>(y, 8.0)) {
         const V t = 16.0 / y - 1.0, far = (n ? series(t, I1_LATE<T>) : series(t, I0_LATE<T>)) / sqrt(y);
-        r = beyond ? (n ? math::copysign<V>(far, x) : far) : r;
+        r = y > 8.0 ? (n ? math::copysign<V>(far, x) : far) : r;
     }
     return r;
 }

@@ -126,8 +126,7 @@ V middle(V q) {
 V tail(V p) {
     const V r = sqrt(-math::log_positive<V>(p)), near = r - 1.6, far = r - 5.0;
     V y = math::poly<V>(near, Table::C) / math::poly<V>(near, Table::D);
-    const auto beyond = r > 5.0;
-    if (math::any(beyond)) y = beyond ? math::poly<V>(far, Table::E) / math::poly<V>(far, Table::F) : y;
+    if (math::any_above<V>(r, 5.0)) y = r > 5.0 ? math::poly<V>(far, Table::E) / math::poly<V>(far, Table::F) : y;
     return y;
 }
 
@@ -168,10 +167,9 @@ V short_erfinv(V x) {
     const auto [k, m] = math::split<V>((1.0 - size) * (1.0 + size));
     const V f = 1.0 - m, w = f * math::poly<V>(-f, LOG_PART) - k * 0.69314718055994530942;
     V y = math::poly<V>(w * 0.4 - 1.0, INVERSE_NEAR);
-    const auto outer = w > 5.0;
-    if (math::any(outer)) {
+    if (math::any_above<V>(w, 5.0)) {
         constexpr double least = 2.23606797749978969641, most = 4.12310562561766054982;  // the roots of 5 and 17
-        y = outer ? math::poly<V>((sqrt(w) - 0.5 * (least + most)) * (2 / (most - least)), INVERSE_FAR) : y;
+        y = w > 5.0 ? math::poly<V>((sqrt(w) - 0.5 * (least + most)) * (2 / (most - least)), INVERSE_FAR) : y;
     }
     y = size == 1.0 ? V{} + INF : y;
     return size <= 1.0 ? x * y : V{} + NOT;
@@ -181,8 +179,7 @@ template <class T> V erfinv(V x) {
     if constexpr (short_digits<T>) return short_erfinv(x);
     const V size = math::abs<V>(x), w = -math::log_positive<V>((1.0 - size) * (1.0 + size));
     V y = x * math::poly<V>(w * 0.4 - 1.0, INVERSE);
-    const auto outer = w > 5.0;
-    if (math::any(outer)) y = outer ? math::copysign<V>(0.70710678118654752440 * tail(0.5 * (1.0 - size)), x) : y;
+    if (math::any_above<V>(w, 5.0)) y = w > 5.0 ? math::copysign<V>(0.70710678118654752440 * tail(0.5 * (1.0 - size)), x) : y;
     y = size == 1.0 ? math::copysign<V>(V{} + INF, x) : y;
     return size <= 1.0 ? y : V{} + NOT;
 }
@@ -204,10 +201,9 @@ V far_tail(V a) {
 
 template <class T> V scaled_tail(V a) {  // exp(a^2) erfc(a) for a >= 0
     if constexpr (!short_digits<T>) {
-        const auto far = a > 25.0;
-        if (math::any(far)) return far ? far_tail(a) : scaled_tail<T>(far ? V{} : a);
+        if (math::any_above<V>(a, 25.0)) return a > 25.0 ? far_tail(a) : scaled_tail<T>(a > 25.0 ? V{} : a);
         if constexpr (math::has_long_lookup)
-            if (!math::any(a > math::Erf<double>::scaled_to)) return math::scaled_by_table(a);
+            if (!math::any_above<V>(a, math::Erf<double>::scaled_to)) return math::scaled_by_table(a);
         const auto g = math::erfc_scaled(a);
         return g.hi + g.lo;
     }
