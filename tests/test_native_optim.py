@@ -424,3 +424,63 @@ def test_a_formula_of_ones_own_sees_all_numbers():
     with pytest.raises(OverflowError):
         Failing([p]).step()
     assert (fw.full((9,), 1e-40).numpy() * np.float32(0.5) != 0).all()
+
+
+@needs_native
+def test_formulas_put_in_the_place_of_others_see_all_numbers(monkeypatch):
+    seen = []
+
+    def own(*_):
+        seen.append(float(np.float32(1e-30) * np.float32(1e-10)) != 0)
+
+    class Mixed:
+        update = own
+
+    class Mine(Mixed, fw.optim.Adam):
+        pass
+
+    class Rows(fw.optim.SparseAdam):
+        update_where = own
+    for kind in Mine, Rows, fw.optim.Adam, fw.optim.Adam:
+        p = fw.ones(3, requires_grad=True)
+        p.grad = fw.ones(3)
+        optimizer = kind([p])
+        if len(seen) == 2:
+            optimizer.update = own
+        elif len(seen) == 3:
+            monkeypatch.setattr(fw.optim.Adam, "update", own)
+        if kind is Rows:
+            index = fw.tensor([[0, 2]])
+            p.grad = fw.sparse_coo_tensor(index, fw.ones(2), (3,)).coalesce()
+        optimizer.step()
+    assert seen == [True] * 4
+
+
+@needs_native
+@pytest.mark.parametrize("bits", [0, 0x8000, 0x40, 0x8040])
+def test_the_mode_of_the_thread_is_as_before(bits):
+    here = _native.module.flush_denormals_here
+    before = here(bits)
+    try:
+        if not bits or here(bits) == bits:  # possible on this processor
+            p = fw.ones(3, requires_grad=True)
+            p.grad = fw.ones(3)
+            fw.optim.SparseAdam([p]).step()
+            assert here(bits) == bits
+            plain_form(fw.optim.Adam)([p]).step()
+            assert here(bits) == bits
+    finally:
+        here(before)
+
+
+@needs_native
+def test_a_mean_that_is_divided_by_little_counts():
+    steps = []
+    for kind in fw.optim.Adam, plain_form(fw.optim.Adam):
+        p = fw.zeros(40, requires_grad=True)
+        optimizer = kind([p], lr=1.0, eps=1e-11, betas=(0.9, 0.9999999))
+        p.grad = fw.full((40,), 1e-16)
+        for _ in range(3):
+            optimizer.step()
+        steps.append(p.detach())
+    assert (steps[0] == steps[1]).all() and abs(steps[0][0].item() + 2.9999705e-05) < 1e-11

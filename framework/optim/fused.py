@@ -16,7 +16,8 @@ from ..backends import array_module, device_code
 from ..tensor import Tensor
 from . import cuda
 
-LEAST_EPS = 1e-11  # beside which the root of a number below the normal format vanishes
+LEAST = 1e-22  # the square of an ``eps`` beside which the root of a number below the normal format vanishes
+FLUSH = 0x8040  # both of the processor's bits: results, and numbers that are read
 
 
 class Fused(NamedTuple):
@@ -51,14 +52,16 @@ def kernels_for(p: Tensor) -> bool:
 def flushing(group: dict[str, Any], state: dict[str, Any]) -> Iterator[None]:
     """In a step with running means, numbers below the normal format (1.2e-38 of float32) count as 0, as in
     the kernels: means of gradients that are 0 get there after some hundred steps and stay, and a processor
-    takes twenty times as long for them. Not with an ``eps`` beside which they would count.
+    takes twenty times as long for them. So do parameters and gradients. Not with an ``eps`` beside which the
+    root of a mean would count, divided by ``1 - betas[1]`` at the most.
     """
     here = getattr(_native.module, "flush_denormals_here", None)
     has_means = any(hasattr(v, "dtype") for v in state.values())
-    if here is None or not has_means or group.get("eps", 1) < LEAST_EPS:
+    eps, (_, b2) = group.get("eps", 1), group.get("betas", (0, 0))
+    if here is None or not has_means or not (eps >= 0 and eps * eps * (1 - b2) >= LEAST):
         yield
         return
-    before = here(True)
+    before = here(FLUSH)
     try:
         yield
     finally:

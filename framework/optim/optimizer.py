@@ -134,8 +134,8 @@ class Optimizer(Groups):
         elif "update" in vars(cls):  # the parent's do the parent's update
             cls.fused = Optimizer.fused  # type: ignore[method-assign]
             cls.fused_on_gpu = Optimizer.fused_on_gpu  # type: ignore[method-assign]
-        if "update" in vars(cls):
-            cls._flushes = vars(cls).get("_flushes", False)
+        if vars(cls).get("_flushes"):
+            cls._flushing = tuple(vars(cls)[name] for name in ("update", "update_where") if name in vars(cls))
         if "step" in vars(cls):
             cls.step = hooked(vars(cls)["step"])  # type: ignore[method-assign]
 
@@ -151,7 +151,13 @@ class Optimizer(Groups):
         return type(self)._has_kernels(on_gpu) \
             and getattr(self.update, "__func__", None) is type(self)._fused_update
 
-    _flushes = False  # whether running means may be ``flushing``
+    _flushes = False  # said by a class whose own formulas may be ``flushing``
+    _flushing: tuple[Callable, ...] = ()  # these formulas: another one in their place sees all numbers
+
+    def _flushed(self, formula: Any, group: dict[str, Any], kept: dict[str, Any]) -> Any:
+        """What a formula runs in: ``flushing``, if it is one of the class that says so."""
+        own = getattr(formula, "__func__", None) in self._flushing
+        return flushing(group, kept) if own else nullcontext()
 
     _skip: Any = None  # of ``step_unless``, during it
     _skipped: Any = None  # gives what it was, afterwards
@@ -303,7 +309,7 @@ class Optimizer(Groups):
             seen, g = real_view(array), real_view(g)
             given = {k: real_view(v) if hasattr(v, "dtype") else v for k, v in given.items()}
         state = {**given, "step": kept["step"] + 1}
-        with flushing(group, given) if self._flushes else nullcontext():
+        with self._flushed(self.update, group, given):
             self.update(seen, -g if sign_flipped else g, state, group)
         for key, value in state.items():
             if value is not given.get(key):
@@ -433,9 +439,9 @@ class Optimizer(Groups):
                 places, values = sparse().rows_of(p.grad)
             given = {k: v._array if isinstance(v, Tensor) else v for k, v in kept.items()}
             state = {**given, "step": kept["step"] + 1}
-            with on_device(p._array), flushing(group, given) if self._flushes else nullcontext():
-                self.update_where(  # type: ignore[attr-defined]
-                    p._array, places, -values if group.get("maximize") else values, state, group)
+            formula = self.update_where  # type: ignore[attr-defined]
+            with on_device(p._array), self._flushed(formula, group, given):
+                formula(p._array, places, -values if group.get("maximize") else values, state, group)
             for key, value in state.items():
                 if value is not given.get(key):
                     kept[key] = as_kept(value, p._array)

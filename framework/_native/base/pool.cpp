@@ -316,18 +316,17 @@ bool flush_denormals() {
 #endif
 }
 
-bool flush_denormals_here(bool on) {
+unsigned flush_denormals_here(unsigned which) {
 #if defined(__x86_64__)
-    constexpr unsigned BOTH = 0x8040;  // flush results to zero, take denormals as zero
-    const unsigned state = _mm_getcsr(), now = on ? state | BOTH : state & ~BOTH;
+    const unsigned state = _mm_getcsr(), now = (state & ~FLUSH_BOTH) | (which & FLUSH_BOTH);
     if (now != state) _mm_setcsr(now);
-    return (state & BOTH) == BOTH;
+    return state & FLUSH_BOTH;
 #else
-    return (void)on, false;
+    return (void)which, 0;
 #endif
 }
 
-void flush_denormals_here() { flush_denormals_here(flush); }
+void flush_denormals_here() { flush_denormals_here(flush ? FLUSH_BOTH : 0); }
 
 namespace {
 

@@ -26,20 +26,24 @@ void set_flush_denormals(bool on);
 bool flush_denormals();
 void flush_denormals_here();  // brings the calling thread in line
 
-// Whether they do in this thread from now on; gives whether they did. Never on processors other than x86-64.
-bool flush_denormals_here(bool on);
+// What a processor of x86-64 is told for it: results are flushed to zero, numbers that are read are taken as zero.
+constexpr unsigned FLUSH_BOTH = 0x8040;
 
-// While this lives they do in this thread, if `on`.
+// Which of the two hold in this thread from now on; gives which did. None on other processors.
+unsigned flush_denormals_here(unsigned which);
+
+// While this lives both do, if `on`.
 class Flushing {
   public:
-    explicit Flushing(bool on) : changed_(on && !flush_denormals_here(true)) {}
+    explicit Flushing(bool on) : on_(on), before_(on ? flush_denormals_here(FLUSH_BOTH) : 0) {}
     ~Flushing() {
-        if (changed_) flush_denormals_here(false);
+        if (on_ && before_ != FLUSH_BOTH) flush_denormals_here(before_);
     }
     Flushing(const Flushing&) = delete;
 
   private:
-    const bool changed_;
+    const bool on_;
+    const unsigned before_;
 };
 
 // From now on one thread does what n would share (0: real threads again); the seconds that they would have

@@ -118,9 +118,13 @@ template <class T> struct Denominator {
 // twenty times as long for them. Beside an `eps` of this size the root of such a square vanishes when they are added.
 inline bool flushes(int arrays, const std::vector<Setting>& settings) {
     if (arrays <= 2) return false;  // there are no means
-    for (const Setting& s : settings)
-        if (std::strcmp(s.name, "eps") == 0) return s.value >= 1e-11;
-    return true;
+    double eps = 1, rest = 1;  // the mean of squares is divided by at least that
+    for (const Setting& s : settings) {
+        if (std::strcmp(s.name, "eps") == 0) eps = s.value;
+        if (std::strcmp(s.name, "rest2") == 0) rest = s.value;
+        if (std::strcmp(s.name, "b2") == 0) rest = 1 - s.value;
+    }
+    return eps >= 0 && eps * eps * rest >= 1e-22;
 }
 
 // A method for parameters of either dtype.
