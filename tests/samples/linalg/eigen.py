@@ -35,4 +35,6 @@ row("eigh",
     namespace="linalg", errors=[*refusals("eigh"), (
         "triangle", lambda M: M.linalg.eigh(M.eye(2), "X"), ValueError, "UPLO")])
 row("eigvalsh", one("eigvalsh", "plain", normal(3, 3), np.linalg.eigvalsh, prepare=_sym),
+    Sample("no gradient", lambda M, x: M.linalg.eigvalsh(_sym(x)), (normal(4, 3, 3),),
+           lambda x: np.linalg.eigvalsh(_sym(x)), grad=False),
     namespace="linalg", errors=refusals("eigvalsh"))
