@@ -17,7 +17,6 @@ from ..tensor import Tensor
 from . import cuda
 
 LEAST = 1e-22  # the square of an ``eps`` beside which the root of a number below the normal format vanishes
-FLUSH = 0x8040  # both of the processor's bits: results, and numbers that are read
 
 
 class Fused(NamedTuple):
@@ -61,7 +60,7 @@ def flushing(group: dict[str, Any], state: dict[str, Any]) -> Iterator[None]:
     if here is None or not has_means or not (eps >= 0 and eps * eps * (1 - b2) >= LEAST):
         yield
         return
-    before = here(FLUSH)
+    before = here(_native.module.FLUSH_BOTH)
     try:
         yield
     finally:

@@ -85,25 +85,20 @@ template <class M> FW_INLINE bool any(M mask) {
 #endif
 }
 
-// Whether some x is above `most`; whether some is not at most that, nan too. By the processor's mask: where nothing else needs it as
-// a vector, a compiler may make one by a masked load of a constant, and where no lane is chosen such a load brings no page, so
-// that each is looked after in microcode while the page is away (sin, cos and tan took five times as long, now and then).
-template <class V> FW_INLINE bool any_above(V x, Elem<V> most) {
+// Whether x and `most` compare so in some lane. By the processor's mask: where nothing else needs it as a vector, a compiler may make
+// one by a masked load of a constant, and where no lane is chosen such a load brings no page, so that each is looked after in
+// microcode while the page is away (sin, cos and tan took five times as long, now and then).
 #if defined(FW_AVX512)
-    if constexpr (is_float<Elem<V>>) return _mm512_cmp_ps_mask((__m512)x, (__m512)all<V>(most), _CMP_GT_OQ) != 0;
-    else return _mm512_cmp_pd_mask((__m512d)x, (__m512d)all<V>(most), _CMP_GT_OQ) != 0;
-#else
-    return any(x > most);
-#endif
+template <int how, class V> FW_INLINE bool any_compares(V x, Elem<V> most) {
+    if constexpr (is_float<Elem<V>>) return _mm512_cmp_ps_mask((__m512)x, (__m512)all<V>(most), how) != 0;
+    else return _mm512_cmp_pd_mask((__m512d)x, (__m512d)all<V>(most), how) != 0;
 }
-template <class V> FW_INLINE bool any_beyond(V x, Elem<V> most) {
-#if defined(FW_AVX512)
-    if constexpr (is_float<Elem<V>>) return _mm512_cmp_ps_mask((__m512)x, (__m512)all<V>(most), _CMP_NLE_UQ) != 0;
-    else return _mm512_cmp_pd_mask((__m512d)x, (__m512d)all<V>(most), _CMP_NLE_UQ) != 0;
+template <class V> FW_INLINE bool any_above(V x, Elem<V> most) { return any_compares<_CMP_GT_OQ>(x, most); }
+template <class V> FW_INLINE bool any_beyond(V x, Elem<V> most) { return any_compares<_CMP_NLE_UQ>(x, most); }  // nan, too
 #else
-    return any(~(x <= most));
+template <class V> FW_INLINE bool any_above(V x, Elem<V> most) { return any(x > most); }
+template <class V> FW_INLINE bool any_beyond(V x, Elem<V> most) { return any(~(x <= most)); }
 #endif
-}
 
 // The smaller of a and b, the larger: b where either is nan (one instruction, which compilers do not find).
 #if defined(FW_AVX512)

@@ -67,6 +67,7 @@ NB_MODULE(FW_MODULE, m) {
     m.def("simulate_threads", [](int n) { return fw::simulate_threads(std::clamp(n, 0, MOST_THREADS)); });
     m.def("flush_denormals", &fw::flush_denormals);
     m.def("set_flush_denormals", &fw::set_flush_denormals);
+    m.attr("FLUSH_BOTH") = fw::FLUSH_BOTH;
     m.def("flush_denormals_here", [](unsigned which) { return fw::flush_denormals_here(which); });
     for (fw::Binder* b = fw::Binder::first(); b; b = b->next) b->bind(m);
 }

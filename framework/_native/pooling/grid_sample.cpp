@@ -242,7 +242,7 @@ template <class F> FW_INLINE void each_image(const Shape& s, int64_t first, int6
     }
 }
 
-// Blocks of the places of all images, which lie one after another: do(first, how many).
+// The places of all images, which lie one after another, in whole blocks but for the last: f(begin, end).
 template <class F> void each_block(const Shape& s, int64_t work, F&& f) {
     const int64_t all = s.n * s.count;
     parallel((all + BLOCK - 1) / BLOCK, std::max<int64_t>(1, work / (BLOCK * s.channels)), [&](int64_t begin, int64_t end) {

@@ -76,10 +76,11 @@ struct WindowPlaces {
 // The largest element of every window, and its number in the window; `largest` or `where` may be missing. T: float or double.
 template <class T> void max_windows(const PoolShape& s, const T* x, T* largest, WindowPlaces where);
 
+// The largest and its place in the flattened image, one window after the other: for lines shorter than a vector.
+template <class T> void max_each_window(const PoolShape& s, const T* x, T* largest, int64_t* place);
+
 // The way back, by those numbers: x gets y at its place in each window, y what x has there (or 0 where that is padding).
 // False where a number is in no window. P: uint8_t or int32_t.
-// Both, and the place in the flattened image, one window after the other: for lines shorter than a vector.
-template <class T> void max_each_window(const PoolShape& s, const T* x, T* largest, int64_t* place);
 template <class T, class P> bool spread(const PoolShape& s, const T* y, const P* where, T* x);
 template <class T, class P> bool collect(const PoolShape& s, const T* x, const P* where, T* y);
 // The element's place in the flattened image; `channels` of them lie side by side. False where a number is in no window.
