@@ -481,6 +481,7 @@ def uneven_pools(at, x, y, z):
         *F.max_pool2d(x, (3, 2), 2, 1, (1, 2), True, return_indices=True)[:2],
         F.max_pool3d(z, 2, 1, 1, return_indices=True)[1], F.max_pool1d(y, 3, 1, return_indices=True)[1],
         F.max_pool2d(x.repeat(1, 1, 3, 3), 17, return_indices=True)[1],
+        *F.max_pool2d(x - float("inf"), 3, 2, 1, 2, return_indices=True),
         F.avg_pool2d(x, 3, 2, 1, True, count_include_pad=False), F.avg_pool2d(x, 3, 2, 1, True),
         F.avg_pool3d(z, 2, 1, 1, count_include_pad=False), F.avg_pool1d(y, 4, 3, 2, True),
         F.avg_pool2d(x, 3, 2, 1, divisor_override=5),

@@ -150,6 +150,32 @@ def test_alpha_dropout_keeps_mean_and_variance() -> None:
     assert abs(y.var() - 1) < 0.03
 
 
+@pytest.mark.parametrize("layout", ["rows", "channels last"])
+@pytest.mark.parametrize("kernel, stride, padding, dilation", [
+    ((3, 2), (2, 1), (1, 1), (2, 1)), ((2, 3), (1, 2), (1, 1), (1, 1)), ((4, 4), (3, 2), (2, 2), (1, 2)),
+    ((2, 2), (2, 2), (0, 1), (1, 1))])
+def test_the_largest_lies_in_the_image(kernel, stride, padding, dilation, layout) -> None:
+    """Also where all are as low as the padding around them: the first element inside; gradients go there."""
+    size = 20, 7  # lines of more than a vector, and of fewer
+    for height, width in (size, size[::-1]):
+        x = fw.from_numpy(np.random.default_rng(0).choice([-np.inf, -np.inf, 0.0, 1.0], (2, 3, height, width)))
+        x[0, 0] = x[1, 2] = -np.inf
+        if layout != "rows":
+            x = x.contiguous(memory_format=fw.channels_last)
+        x.requires_grad_()
+        y, where = F.max_pool2d(x, kernel, stride, padding, dilation, return_indices=True)
+        reached = np.zeros(x.shape)
+        for n, c, i, j in np.ndindex(*y.shape):
+            inside = [u * width + v for u in range(i * stride[0] - padding[0], height, dilation[0])[:kernel[0]]
+                      for v in range(j * stride[1] - padding[1], width, dilation[1])[:kernel[1]] if u >= 0 <= v]
+            window = x.detach().numpy()[n, c].reshape(-1)[inside]
+            assert y[n, c, i, j].item() == window.max() and where[n, c, i, j].item() == inside[window.argmax()]
+            reached[n, c].reshape(-1)[inside[window.argmax()]] += 1
+        for pooled in (y, F.max_pool2d(x, kernel, stride, padding, dilation)):
+            (g,) = fw.autograd.grad(pooled, x, fw.ones_like(pooled))
+            assert np.array_equal(g.numpy(), reached)
+
+
 def test_return_indices_and_output_size() -> None:
     y, where = nn.MaxPool1d(2, return_indices=True)(fw.tensor([[[1.0, 3.0, 2.0, 0.0]]]))
     assert y.tolist() == [[[3.0, 2.0]]]

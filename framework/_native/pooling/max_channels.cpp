@@ -61,17 +61,11 @@ template <class T> FW_INLINE Vec<T> chosen(const T* y, const uint8_t* where, int
 }
 
 template <class T, bool Values, bool Places>
-void max_pixel(const std::vector<Position>& at, const T* image, int64_t channels, T* largest, uint8_t* where) {
+void max_pixel(const std::vector<Position>& at, int64_t first, const T* image, int64_t channels, T* largest, uint8_t* where) {
     for (int64_t c = 0; c < channels; c += lanes<T>) {
         const int64_t n = std::min<int64_t>(lanes<T>, channels - c);
-        Best<T, Places> best{splat(lowest<T>), Mask<T>{}};
-        bool first = true;
-        for (const Position& p : at) {
-            const Vec<T> v = some(image + p.pixel * channels + c, n);
-            if (first) best = {v, Mask<T>{} + Int<T>(p.number)};
-            else best.look(v, Int<T>(p.number));
-            first = false;
-        }
+        Best<T, Places> best{splat(lowest<T>), Mask<T>{} + Int<T>(first)};
+        for (const Position& p : at) best.look(some(image + p.pixel * channels + c, n), Int<T>(p.number));
         if (Values) keep(largest + c, best.value, n);
         if (Places) store_places<T>(where + c, best.place, n);
     }
@@ -89,10 +83,11 @@ template <class T> void max_channels(const PoolShape& s, int64_t channels, const
             const int64_t to = image * lines * width * channels;
             each_window(s, begin - image * lines, stop - image * lines,
                         [&](int64_t out, const std::vector<Position>& at) {
-                            const int64_t p = to + out * channels;
-                            if (largest && where) max_pixel<T, true, true>(at, from, channels, largest + p, where + p);
-                            else if (largest) max_pixel<T, true, false>(at, from, channels, largest + p, nullptr);
-                            else max_pixel<T, false, true>(at, from, channels, nullptr, where + p);
+                            const int64_t p = to + out * channels, line = out / width;
+                            const int64_t first = s.first(line / s.axis[1].out, line % s.axis[1].out, out % width);
+                            if (largest && where) max_pixel<T, true, true>(at, first, from, channels, largest + p, where + p);
+                            else if (largest) max_pixel<T, true, false>(at, first, from, channels, largest + p, nullptr);
+                            else max_pixel<T, false, true>(at, first, from, channels, nullptr, where + p);
                         });
             begin = stop;
         }

@@ -3,6 +3,7 @@
 // Planes whose windows reach over the edge are copied with the lowest number around them. A window's element
 // is the first of the largest, or the first nan.
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "base/scratch.h"
@@ -144,11 +145,36 @@ template <class T, bool Places> auto plane_of(const PoolShape& s) {
     return z.kernel == 2 ? max_plane<T, 2, Places> : z.kernel == 3 ? max_plane<T, 3, Places> : max_plane<T, 0, Places>;
 }
 
+// Around the image numbers are as low as in a window of -inf, whose element is the first in the image all the same.
+struct Edge {
+    struct Window {
+        int64_t at, first;
+    };
+    std::vector<Window> windows;  // those that begin outside
+
+    explicit Edge(const PoolShape& s) {
+        int64_t at = 0;
+        for (int64_t i = 0; i < s.axis[0].out; ++i)
+            for (int64_t j = 0; j < s.axis[1].out; ++j)
+                for (int64_t l = 0; l < s.axis[2].out; ++l, ++at)
+                    if (const int64_t first = s.first(i, j, l)) windows.push_back({at, first});
+    }
+
+    template <class P> void put_inside(P* where) const {
+        for (const Window& w : windows) where[w.at] = std::max(where[w.at], P(w.first));
+    }
+    void put_inside(WindowPlaces where) const {
+        where.bytes == 1 ? put_inside(static_cast<uint8_t*>(where.to)) : put_inside(static_cast<int32_t*>(where.to));
+    }
+};
+
 }  // namespace
 
 template <class T> void max_windows(const PoolShape& s, const T* x, T* largest, WindowPlaces where) {
     const bool copies = s.overhangs();
     const auto run = where ? plane_of<T, true>(s) : plane_of<T, false>(s);
+    std::optional<Edge> edge;
+    if (where && s.pads()) edge.emplace(s);
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t plane = begin; plane < end; ++plane) {
             const T* in = x + plane * s.in_size();
@@ -156,25 +182,25 @@ template <class T> void max_windows(const PoolShape& s, const T* x, T* largest, 
             if (copies) from = padded(s, in);
             const int64_t out = plane * s.out_size();
             run(s, from, largest ? largest + out : nullptr, where + out);
+            if (edge) edge->put_inside(where + out);
         }
     });
 }
 
-// Of one axis: the first element of a window, that of its elements in the image, and how many of these there are.
+// Of one axis: the first element of a window that is in the image, and how many of these there are.
 struct Extent {
-    int64_t corner, first, count;
+    int64_t first, count;
 
     Extent(const PoolAxis& axis, int64_t out) {
         const int64_t start = axis.start(out), d = axis.dilation, end = std::min(start + (axis.kernel - 1) * d + 1, axis.in);
-        corner = std::clamp<int64_t>(start, 0, axis.in - 1);
-        first = start >= 0 ? start : start + (d - 1 - start) / d * d;
-        count = first < end ? (end - first + d - 1) / d : 0;
+        const int64_t from = start + axis.first(out) * d;
+        count = from >= 0 && from < end ? (end - from + d - 1) / d : 0;
+        first = std::clamp<int64_t>(from, 0, axis.in - 1);
     }
 };
 
-// A window of a plane, whose corner is the place where it has no element.
 struct Window {
-    int64_t corner, first, counts[3];
+    int64_t first, counts[3];
 };
 
 template <class T> void max_each_window(const PoolShape& s, const T* x, T* largest, int64_t* place) {
@@ -185,8 +211,7 @@ template <class T> void max_each_window(const PoolShape& s, const T* x, T* large
         for (int64_t j = 0; j < b.out; ++j)
             for (int64_t l = 0; l < c.out; ++l) {
                 const Extent p(a, i), q(b, j), r(c, l);
-                windows.push_back({(p.corner * b.in + q.corner) * c.in + r.corner, (p.first * b.in + q.first) * c.in + r.first,
-                                   {p.count, q.count, r.count}});
+                windows.push_back({(p.first * b.in + q.first) * c.in + r.first, {p.count, q.count, r.count}});
             }
     const int64_t steps[3] = {a.dilation * b.in * c.in, b.dilation * c.in, c.dilation};
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
@@ -194,8 +219,8 @@ template <class T> void max_each_window(const PoolShape& s, const T* x, T* large
         for (int64_t plane = begin; plane < end; ++plane) {
             const T* image = x + plane * s.in_size();
             for (const Window& w : windows) {
-                T value = lowest<T>;  // around the image, too: the corner is there if none is larger
-                int64_t best = w.corner, p = w.first;
+                T value = lowest<T>;
+                int64_t best = w.first, p = w.first;
                 for (int64_t i = 0; i < w.counts[0]; ++i, p += steps[0])
                     for (int64_t j = 0, q = p; j < w.counts[1]; ++j, q += steps[1])
                         for (int64_t k = 0, at = q; k < w.counts[2]; ++k, at += steps[2]) {

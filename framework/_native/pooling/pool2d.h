@@ -11,6 +11,11 @@ struct PoolAxis {
     int64_t start(int64_t window) const { return window * stride - padding; }
     int64_t reach() const { return (out - 1) * stride + dilation * (kernel - 1) + 1; }  // from -padding
     bool overhangs() const { return padding > 0 || reach() > in; }
+    // The number of a window's first element that is in the image.
+    int64_t first(int64_t window) const {
+        const int64_t ahead = -start(window);
+        return ahead <= 0 ? 0 : std::min((ahead - 1) / dilation + 1, kernel - 1);
+    }
 };
 
 struct PoolShape {
@@ -21,6 +26,10 @@ struct PoolShape {
     int64_t out_size() const { return axis[0].out * axis[1].out * axis[2].out; }
     int64_t window() const { return axis[0].kernel * axis[1].kernel * axis[2].kernel; }
     bool overhangs() const { return axis[0].overhangs() || axis[1].overhangs() || axis[2].overhangs(); }
+    bool pads() const { return axis[0].padding || axis[1].padding || axis[2].padding; }
+    int64_t first(int64_t i, int64_t j, int64_t l) const {
+        return (axis[0].first(i) * axis[1].kernel + axis[1].first(j)) * axis[2].kernel + axis[2].first(l);
+    }
     int64_t grain() const { return 1 + (1 << 14) / (in_size() + out_size()); }  // planes worth a thread
 };
 
@@ -73,7 +82,8 @@ struct WindowPlaces {
     }
 };
 
-// The largest element of every window, and its number in the window; `largest` or `where` may be missing. T: float or double.
+// The largest element of every window, and its number in the window, of the first such or a nan; padding has none.
+// `largest` or `where` may be missing. T: float or double.
 template <class T> void max_windows(const PoolShape& s, const T* x, T* largest, WindowPlaces where);
 
 // The largest and its place in the flattened image, one window after the other: for lines shorter than a vector.

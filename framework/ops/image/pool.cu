@@ -19,6 +19,14 @@ __device__ __forceinline__ W largest(const Pool& p, const T* x, i64 o, i64& foun
         W value = inside ? W(up(x[(i * p.size[1] + j) * p.size[2] + k])) : -infinity<W>();
         if (found < 0 || value > best || (value != value && best == best)) { best = value; found = tap; }
       }
+  i64 first = 0;  // the tap of the first element in the image: what is around it is as low as a window of -inf
+  const i64 at[3] = {w0, w1, w2};
+#pragma unroll
+  for (int d = 0; d < 3; ++d) {
+    const i64 ahead = p.padding[d] - at[d] * p.stride[d], taps = (ahead + p.dilation[d] - 1) / p.dilation[d];
+    first = first * p.kernel[d] + (ahead <= 0 ? 0 : taps < p.kernel[d] ? taps : p.kernel[d] - 1);
+  }
+  if (found < first) found = first;
   return best;
 }
 

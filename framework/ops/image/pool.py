@@ -104,6 +104,15 @@ def _max_kernel(xp: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple
     return xp.array(x, copy=True, order="C") if x is source or x.base is not None else x
 
 
+def _first_inside(xp: Any, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, out: tuple) -> Any:
+    """The number of each window's first element that is in the image, not in the padding."""
+    number = 0
+    for i, k in enumerate(kernel):
+        start = xp.arange(out[i], dtype=np.int64).reshape(-1, *(1,) * (len(kernel) - 1 - i)) * stride[i] - padding[i]
+        number = number * k + xp.clip(-(start // dilation[i]), 0, k - 1)
+    return number
+
+
 @for_images
 def _max_position_kernel(xp: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple,
                          dilation: tuple, out: tuple) -> Any:
@@ -123,6 +132,9 @@ def _max_position_kernel(xp: Any, x: Any, *, kernel: tuple, stride: tuple, paddi
         hit &= missing
         missing ^= hit
         where += hit * where.dtype.type(k)  # bytes all the way: far quicker than a masked copy
+    if any(padding):  # which is as low as a window of the lowest numbers
+        first = _first_inside(xp, kernel, stride, padding, dilation, out)
+        xp.maximum(where, first.astype(where.dtype), out=where)
     return where
 
 
