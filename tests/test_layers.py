@@ -158,19 +158,22 @@ def test_the_largest_lies_in_the_image(kernel, stride, padding, dilation, layout
     """Also where all are as low as the padding around them: the first element inside; gradients go there."""
     size = 20, 7  # lines of more than a vector, and of fewer
     for height, width in (size, size[::-1]):
-        x = fw.from_numpy(np.random.default_rng(0).choice([-np.inf, -np.inf, 0.0, 1.0], (2, 3, height, width)))
-        x[0, 0] = x[1, 2] = -np.inf
+        low = -np.inf
+        x = fw.from_numpy(np.random.default_rng(0).choice([low, low, 0.0, 1.0], (2, 3, height, width)))
+        x[0, 0] = x[1, 2] = low
         if layout != "rows":
             x = x.contiguous(memory_format=fw.channels_last)
         x.requires_grad_()
         y, where = F.max_pool2d(x, kernel, stride, padding, dilation, return_indices=True)
         reached = np.zeros(x.shape)
         for n, c, i, j in np.ndindex(*y.shape):
-            inside = [u * width + v for u in range(i * stride[0] - padding[0], height, dilation[0])[:kernel[0]]
-                      for v in range(j * stride[1] - padding[1], width, dilation[1])[:kernel[1]] if u >= 0 <= v]
+            lines = range(i * stride[0] - padding[0], height, dilation[0])[:kernel[0]]
+            places = range(j * stride[1] - padding[1], width, dilation[1])[:kernel[1]]
+            inside = [u * width + v for u in lines for v in places if u >= 0 <= v]
             window = x.detach().numpy()[n, c].reshape(-1)[inside]
-            assert y[n, c, i, j].item() == window.max() and where[n, c, i, j].item() == inside[window.argmax()]
-            reached[n, c].reshape(-1)[inside[window.argmax()]] += 1
+            first = inside[window.argmax()]
+            assert y[n, c, i, j].item() == window.max() and where[n, c, i, j].item() == first
+            reached[n, c].reshape(-1)[first] += 1
         for pooled in (y, F.max_pool2d(x, kernel, stride, padding, dilation)):
             (g,) = fw.autograd.grad(pooled, x, fw.ones_like(pooled))
             assert np.array_equal(g.numpy(), reached)

@@ -104,12 +104,18 @@ def _max_kernel(xp: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple
     return xp.array(x, copy=True, order="C") if x is source or x.base is not None else x
 
 
+def _starts(xp: Any, i: int, stride: tuple, padding: tuple, out: tuple) -> Any:
+    """Where along dimension i each window starts; negative in the padding."""
+    window = xp.arange(out[i], dtype=np.int64).reshape(-1, *(1,) * (len(out) - 1 - i))
+    return window * stride[i] - padding[i]
+
+
 def _first_inside(xp: Any, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, out: tuple) -> Any:
     """The number of each window's first element that is in the image, not in the padding."""
     number = 0
     for i, k in enumerate(kernel):
-        start = xp.arange(out[i], dtype=np.int64).reshape(-1, *(1,) * (len(kernel) - 1 - i)) * stride[i] - padding[i]
-        number = number * k + xp.clip(-(start // dilation[i]), 0, k - 1)
+        ahead = -(_starts(xp, i, stride, padding, out) // dilation[i])
+        number = number * k + xp.clip(ahead, 0, k - 1)
     return number
 
 
@@ -225,8 +231,8 @@ def _flat_index_kernel(xp: Any, where: Any, *, size: tuple, kernel: tuple, strid
     index, step = 0, 1
     for i in range(d - 1, -1, -1):
         rest, k = rest // kernel[i], rest % kernel[i]
-        start = xp.arange(out[i], dtype=np.int64).reshape(-1, *(1,) * (d - 1 - i)) * stride[i] - padding[i]
-        index = index + xp.clip(start + k * dilation[i], 0, size[i] - 1) * step
+        at = _starts(xp, i, stride, padding, out) + k * dilation[i]
+        index = index + xp.clip(at, 0, size[i] - 1) * step
         step *= size[i]
     return index
 
