@@ -33,11 +33,11 @@ def close(got, wanted):
 
 def widened(drawn, channels):
     """The drawn images with so many channels, which differ, in the other order in memory: of two sizes, with
-    more than one pixel before and after. (Which of several -inf is the largest, or padding, is left open.)"""
+    more than one pixel before and after."""
     x, layout = drawn
     assume(x.ndim == 4 and max(x.shape[2:]) > 1 and max(layout["out"]) > 1)
     x = np.concatenate([np.roll(x, k, axis=-1) for k in range(channels)], axis=1)[:, :channels]
-    return channels_last(np.where(x == -np.inf, x.dtype.type(-9), x)), layout
+    return channels_last(x), layout
 
 
 @settings(deadline=None, max_examples=100)
@@ -46,7 +46,7 @@ def test_largest_of_windows(drawn, channels):
     x, layout = widened(drawn, channels)
     same(native(pool.max_pool, x, **layout), pool.max_pool.plain(x, **layout))
     where = pool.max_position.plain(x, **layout)
-    same(native(pool.max_position, x, **layout), where)
+    np.testing.assert_array_equal(native(pool.max_position, x, **layout), where)
     both = native(pool.max_with_places, x, **layout)
     for found, wanted in zip(both, pool.max_with_places.plain(x, **layout)):
         same(found, wanted)
@@ -55,9 +55,10 @@ def test_largest_of_windows(drawn, channels):
     close(native(pool.max_spread, y, where, x_shape=x.shape, **layout),
           pool.max_spread.plain(y, where, x_shape=x.shape, **layout))
     same(native(pool.max_collect, x, where, **layout), pool.max_collect.plain(x, where, **layout))
-    for most in (255, 200):  # of no window: they choose nothing
+    for most in (255, 200):  # of no window: they choose nothing, or are left to NumPy
         where = channels_last(np.full_like(where, most))
-        assert not native(pool.max_spread, y, where, x_shape=x.shape, **layout).any()
+        found = module.max_spread(y, where, x_shape=x.shape, **layout)
+        assert found is NotImplemented or not found.any()
 
 
 @settings(deadline=None, max_examples=100)

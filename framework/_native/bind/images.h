@@ -1,6 +1,7 @@
 // Images of NumPy arrays: their sizes, as kernels of windows read them.
 #pragma once
 
+#include "base/simd.h"
 #include "bind/channels_last.h"
 #include "conv/conv_shape.h"
 
@@ -19,9 +20,11 @@ inline bool is_output(const ConvShape& s, const Array& y, size_t d) {
 // body(a number of the array's type), which is float or double
 template <class F> auto by_float(const Array& a, F&& body) { return a.is<float>() ? body(float{}) : body(double{}); }
 
-// Images of as many sizes as `windows` has, whose channels lie side by side.
-inline bool has_channels_last(const Array& a, const Sizes& windows) {
-    return a.usable() && a.ndim() == int(windows.size()) + 2 && channels_last(a);
+// Images of as many sizes as `windows` has, whose channels lie side by side, a share of a vector or more of them: with
+// fewer, kernels of rows are quicker, copies there and back included.
+inline bool has_channels_last(const Array& a, const Sizes& windows, double share = 1) {
+    const auto least = double(a.is<float>() ? lanes<float> : lanes<double>) * share;
+    return a.usable() && a.ndim() == int(windows.size()) + 2 && double(a.shape(1)) >= least && channels_last(a);
 }
 
 inline bool has_shape(const Array& a, const Sizes& shape) { return a.usable() && sizes(a) == shape; }

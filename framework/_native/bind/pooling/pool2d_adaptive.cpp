@@ -42,8 +42,8 @@ nb::object adaptive_max_of(Array x, const Sizes& out) {
             adaptive_max(cut, rows.a.data<T>(), planes, y.data<T>(), index.data<int64_t>());
         });
     }
-    nb::object largest = give_images(y, channels_last(x));
-    return nb::make_tuple(largest, give(index));
+    nb::object largest = give_images(y, channels_last(x)), places = give_images(index, channels_last(x));
+    return nb::make_tuple(largest, places);
 }
 
 nb::object pick_of(Array x, Array index, int64_t d) {

@@ -131,8 +131,8 @@ nb::object max_with_places(Array x, const Sizes& kernel, const Sizes& stride, co
             });
         });
     }
-    nb::object largest = last ? give(y) : give_images(y, channels_last(x));
-    return nb::make_tuple(largest, give(index));
+    nb::object largest = give_images(y, !last && channels_last(x)), places = give_images(index, !last && channels_last(x));
+    return nb::make_tuple(largest, places);
 }
 
 // -- the way back ---------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ int64_t divisor_of(nb::handle divisor) { return divisor.is_none() ? 0 : nb::cast
 // `rows(from, to)`.
 template <class Channels, class Rows>
 nb::object made_of(Array from, const Sizes& shape, const Sizes& kernel, Channels&& channels, Rows&& rows) {
-    const bool last = has_channels_last(from, kernel);
+    const bool last = has_channels_last(from, kernel, 0.5);
     std::optional<InRows> lines;
     if (!last) lines.emplace(from);
     NewArray to = last ? new_channels_last(from.ndim(), shape.data(), from.type())
