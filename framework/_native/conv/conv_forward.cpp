@@ -4,6 +4,7 @@
 #include "conv/conv_depthwise.h"
 #include "conv/conv_last.h"
 #include "conv/conv_pixels.h"
+#include "conv/conv_unfolded.h"
 #include "conv/conv_winograd.h"
 
 namespace fw::windows {
@@ -95,9 +96,10 @@ template <class T> struct Convolution<T>::Product {
 };
 
 template <class T> Convolution<T>::Convolution(const ConvShape& shape, Calls calls) : s(shape), way(Way::product) {
-    if constexpr (sizeof(T) == 4) {
-        const bool few = winograd_of_few(s, 32);
-        if (few || winograd_suits(s, 32)) way = Way::winograd;
+    const bool filtered = sizeof(T) == 4 && (winograd_of_few(s, 32) || winograd_suits(s, 32));
+    if (unfolded_suits(s, filtered)) way = Way::unfolded;
+    else if constexpr (sizeof(T) == 4) {
+        if (filtered) way = Way::winograd;
         else if (depthwise_suits(s)) way = Way::depthwise;
         else if (!calls.in_parts && !calls.squares && turned_suits(s)) way = Way::turned;
     }
@@ -139,6 +141,7 @@ template <class T> void Convolution<T>::pack(const T* w, T* to) const {
 }
 
 template <class T> void Convolution<T>::run(const T* x, const T* w, const Epilogue<T>& end, T* y) {
+    if (way == Way::unfolded) return unfolded_forward(s, x, w, end, y);
     if constexpr (sizeof(T) == 4) {
         if (way == Way::winograd) return winograd(s, x, w, end, y, squares);
         if (way == Way::depthwise) return depthwise(s, x, w, end, y);
@@ -149,11 +152,9 @@ template <class T> void Convolution<T>::run(const T* x, const T* w, const Epilog
 
 template <class T>
 void Convolution<T>::run_then(const T* x, const T* w, const Epilogue<T>& end, T* y, const Done<T>& done) {
-    if constexpr (sizeof(T) == 4) {
-        if (way != Way::product) {
-            run(x, w, end, y);
-            return done(y, 0, s.n);
-        }
+    if (way != Way::product) {
+        run(x, w, end, y);
+        return done(y, 0, s.n);
     }
     product->run(x, w, end, y, &done);
 }

@@ -39,7 +39,7 @@ template <class T> class Convolution {
 
   private:
     const ConvShape s;
-    enum class Way { winograd, depthwise, turned, product } way;
+    enum class Way { winograd, depthwise, turned, unfolded, product } way;
     bool squares = false;
     struct Product;
     std::unique_ptr<Product> product;

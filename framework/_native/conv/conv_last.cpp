@@ -6,8 +6,8 @@
 #include "conv/conv_depthwise.h"
 #include "conv/conv_frame.h"
 #include "conv/conv_last_tile.h"
+#include "conv/conv_unfolded.h"
 #include "conv/conv_winograd.h"
-#include "gemm/gemm.h"
 
 namespace fw::windows {
 namespace {
@@ -387,19 +387,8 @@ void input_gradient(const ConvShape& s, const float* y, const TapKernels& w, flo
 void last_input(const ConvShape& s, const float* y, const TapKernels& w, float* x) {
     if (depthwise_suits(s)) return depthwise_last_input(s, y, w, x);
     if (winograd_suits(s, 8)) return winograd_last(gradient_shape(s), y, {w.data, w.channel, w.row, w.tap}, true, {}, x);
-    if (whole_images(s) && w.channel == 1) return whole_input(s, y, w.data, x);
+    if (whole_images(s) && w.channel == 1) return unfolded_input(s, y, w.data, x);  // in either order in memory
     input_gradient(s, y, w, x, false);
-}
-
-bool whole_images(const ConvShape& s) {
-    for (const ConvAxis& a : s.axis)
-        if (a.out != 1 || a.padding != 0 || a.kernel != a.in) return false;
-    return s.groups == 1;
-}
-
-void whole_input(const ConvShape& s, const float* y, const float* w, float* x) {
-    Gemm<float> g{s.n, s.k(), s.rows, y, s.rows, 1, w, s.k(), 1, x, s.k()};
-    gemm(g);
 }
 
 bool turned_input_suits(const ConvShape& s) {

@@ -29,10 +29,6 @@ void turned_forward(const ConvShape& s, const float* x, const float* packed, con
 bool turned_input_suits(const ConvShape& s);  // and its input's gradient
 void turned_input(const ConvShape& s, const float* y, const float* w, float* x);
 
-// The input's gradient where a kernel is as large as the images: a product of matrices, in either order in memory.
-bool whole_images(const ConvShape& s);
-void whole_input(const ConvShape& s, const float* y, const float* w, float* x);
-
 // The ways that these choose where they suit: by minimal filtering, and of every channel with a kernel of its own.
 void winograd_last(const ConvShape& s, const float* x, const TapKernels& w, bool turned, const Epilogue<float>& end, float* y);
 void winograd_last_weights(const ConvShape& s, const float* x, const float* y, float* w);

@@ -4,6 +4,7 @@
 #include "conv/conv_depthwise.h"
 #include "conv/conv_last.h"
 #include "conv/conv_pixels.h"
+#include "conv/conv_unfolded.h"
 #include "conv/conv_winograd.h"
 
 namespace fw::windows {
@@ -118,11 +119,12 @@ template <class T> struct InputGradient {
 }  // namespace
 
 template <class T> void conv_transposed(const ConvShape& s, const T* y, const T* w, T* x) {
+    const bool filtered = sizeof(T) == 4 && winograd_suits(s, 8);
+    if (unfolded_input_suits(s, filtered)) return unfolded_input(s, y, w, x);
     if constexpr (sizeof(T) == 4) {
-        if (winograd_suits(s, 8))
+        if (filtered)
             return winograd(gradient_shape(s), y, gradient_kernels(s, w), {}, x);
         if (depthwise_suits(s)) return depthwise_input(s, y, w, x);
-        if (whole_images(s)) return whole_input(s, y, w, x);
         if (turned_input_suits(s)) return turned_input(s, y, w, x);
     }
     const InputClasses classes(s);

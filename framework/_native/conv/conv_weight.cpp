@@ -9,6 +9,7 @@
 #include "conv/conv_chunks.h"
 #include "conv/conv_depthwise.h"
 #include "conv/conv_kernel.h"
+#include "conv/conv_unfolded.h"
 #include "conv/conv_winograd.h"
 
 namespace fw::windows {
@@ -198,8 +199,10 @@ template <class T> bool along_pixels(const ConvShape& s) {
 }  // namespace
 
 template <class T> void conv_weights(const ConvShape& s, const T* x, const T* y, T* w) {
+    const bool filtered = sizeof(T) == 4 && winograd_suits(s, 8);
+    if (unfolded_weights_suit(s, filtered)) return unfolded_weights(s, x, y, w);
     if constexpr (sizeof(T) == 4) {
-        if (winograd_suits(s, 8)) return winograd_weights(s, x, y, w);
+        if (filtered) return winograd_weights(s, x, y, w);
         if (depthwise_suits(s) && s.axis[1].stride == 2)  // else `by_pixels` is quicker
             return depthwise_weights(s, x, y, w);
     }

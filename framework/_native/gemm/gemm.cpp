@@ -10,11 +10,12 @@ namespace {
 
 // A block of A, ROWS x STEPS, stays in the level 2 cache; one of B, STEPS x COLUMNS, in the last level.
 // Steps of one sum: with doubles fewer, since sums of 384 lose more digits than those of other libraries.
-// Processors with AVX-512 have 1 MB of the former at least: C is read and written again less often then.
+// Processors with AVX-512 have 1 MB of the former at least: C is read and written again less often then. Where a block of B
+// has so few bytes (NEAR_BYTES) that it stays in that cache, too, C is written line by line.
 #if defined(FW_AVX512)
-constexpr int64_t FLOAT_STEPS = 512, ROWS = 16 * tile_rows;
+constexpr int64_t FLOAT_STEPS = 512, ROWS = 16 * tile_rows, NEAR_BYTES = 3 << 18;
 #else
-constexpr int64_t FLOAT_STEPS = 384, ROWS = 8 * tile_rows;
+constexpr int64_t FLOAT_STEPS = 384, ROWS = 8 * tile_rows, NEAR_BYTES = 1 << 17;
 #endif
 template <class T> constexpr int64_t STEPS = sizeof(T) == 8 ? 320 : FLOAT_STEPS;
 constexpr int64_t COLUMNS = 1024;
@@ -23,6 +24,16 @@ constexpr int64_t TINY = 64;             // rows, columns and steps of products 
 
 template <class T> void finish_part(const Gemm<T>& g) {
     if (g.finish.run) g.finish.run(g.finish, g.c, g.c_row, g.row, g.m, g.col, g.n);
+}
+
+// Whether lines so far apart fall into few sets of the cache and drive each other out.
+template <class T> bool collides(int64_t stride) { return stride * int64_t(sizeof(T)) % 2048 == 0; }
+
+// All into one.
+template <class T> bool shares_a_set(int64_t stride) { return stride * int64_t(sizeof(T)) % 4096 == 0; }
+
+template <class T> void copy_rows(T* to, int64_t to_row, const T* from, int64_t from_row, int rows, int64_t k) {
+    for (int i = 0; i < rows; ++i) std::copy(from + i * from_row, from + i * from_row + k, to + i * to_row);
 }
 
 // One block: rows x columns of C, over a part of k. B is in panels, or in place but for its last columns.
@@ -51,19 +62,33 @@ template <class T> class BlockOfC {
                 to += h * g.k;
             });
         }
-        for (int64_t j = 0; j < g.n; j += tile_cols<T>) {
+        // Rows of A in place that drive each other out of the cache are copied, a panel at a time.
+        const bool copies = direct_a && g.a_col == 1 && collides<T>(g.a_row);
+        const int64_t copy_row = g.k + lanes<T>;
+        T* copy = copies ? scratch<T>(1, tile_rows * copy_row) : nullptr;
+        // tile(its column, its rows, so many rows of A before them)
+        auto tile = [&](int64_t j, int64_t i, int h, int64_t done) {
             Tile<T> t;
             t.cols = int(std::min<int64_t>(g.n - j, tile_cols<T>));
             t.k = g.k, t.add = g.add, t.c_row = g.c_row;
             set_b(t, j);
-            const T* next = g.panels && rows == g.m && j + tile_cols<T> < g.n ? t.b + tile_cols<T> * g.panel_steps : nullptr;
+            t.a = copies ? copy : direct_a ? g.a + i * g.a_row : panels_a + done * g.k;
+            t.a_row = copies ? copy_row : direct_a ? g.a_row : 1;
+            t.a_step = direct_a ? g.a_col : h;
+            t.c = g.c + i * g.c_row + j;
+            run_tile(h, t);
+        };
+        if (copies || (!g.panels && g.k * g.n * int64_t(sizeof(T)) <= NEAR_BYTES)) {
+            return each_panel(row, rows, count, [&](int64_t i, int h, int64_t done) {
+                if (copies) copy_rows(copy, copy_row, g.a + i * g.a_row, g.a_row, h, g.k);
+                for (int64_t j = 0; j < g.n; j += tile_cols<T>) tile(j, i, h, done);
+            });
+        }
+        for (int64_t j = 0; j < g.n; j += tile_cols<T>) {
+            const int64_t next = j + tile_cols<T> < g.n && (direct_b || (g.panels && rows == g.m)) ? j + tile_cols<T> : 0;
             each_panel(row, rows, count, [&](int64_t i, int h, int64_t done) {
                 if (next) fetch(next, done * g.k / rows, (done + h) * g.k / rows);
-                t.a = direct_a ? g.a + i * g.a_row : panels_a + done * g.k;
-                t.a_row = direct_a ? g.a_row : 1;
-                t.a_step = direct_a ? g.a_col : h;
-                t.c = g.c + i * g.c_row + j;
-                run_tile(h, t);
+                tile(j, i, h, done);
             });
         }
     }
@@ -83,15 +108,20 @@ template <class T> class BlockOfC {
         }
     }
 
-    // Steps of a panel come nearer while the one before is at work: weights that are read once would be waited for.
-    static void fetch(const T* panel, int64_t begin, int64_t end) {
+    // Steps of a panel of B, of the columns from j on, come nearer while the one before is at work: they would be waited for.
+    void fetch(int64_t j, int64_t begin, int64_t end) const {
         constexpr int64_t line = 64 / int64_t(sizeof(T));
-        for (int64_t p = begin * tile_cols<T>; p < end * tile_cols<T>; p += line) __builtin_prefetch(panel + p, 0, 2);
+        const T* from = g.panels ? panel_at(j) : g.b + j;
+        const int64_t step = g.panels ? tile_cols<T> : g.b_row;
+        for (int64_t p = begin; p < end; ++p)
+            for (int64_t l = 0; l < tile_cols<T>; l += line) __builtin_prefetch(from + p * step + l, 0, 2);
     }
+
+    const T* panel_at(int64_t j) const { return g.panels + (g.col + j) * g.panel_steps; }  // parts begin at panels
 
     void set_b(Tile<T>& t, int64_t j) {
         if (g.panels) {
-            t.b = g.panels + (g.col + j) * g.panel_steps, t.b_step = tile_cols<T>;  // parts begin at panels
+            t.b = panel_at(j), t.b_step = tile_cols<T>;
         } else if (direct_b && t.cols % lanes<T> == 0) {
             t.b = g.b + j, t.b_step = g.b_row;
         } else {
@@ -100,22 +130,54 @@ template <class T> class BlockOfC {
     }
 };
 
-// Whether lines so far apart fall into few sets of the cache and drive each other out.
-template <class T> bool collides(int64_t stride) { return stride * int64_t(sizeof(T)) % 2048 == 0; }
-
 // Packing costs as much as a few rows or columns of the product.
 template <class T> bool may_read_a_in_place(const Gemm<T>& g) {
-    bool near = g.a_row == 1 || g.a_col == 1;
-    if (g.n <= (near ? 2 : 1) * tile_cols<T>) return true;
-    return near && g.n <= 8 * tile_cols<T> && !collides<T>(g.a_row == 1 ? g.a_col : g.a_row);
+    if (g.a_row == 1) return g.n <= (shares_a_set<T>(g.a_col) ? 1 : collides<T>(g.a_col) ? 2 : 4) * tile_cols<T>;
+    return g.n <= (g.a_col == 1 ? 8 : 1) * tile_cols<T>;
 }
 
 template <class T> bool may_read_b_in_place(const Gemm<T>& g) {
-    return g.b_col == 1 && g.m <= (collides<T>(g.b_row) ? 3 : 9) * tile_rows;
+    return g.b_col == 1 && g.m <= (shares_a_set<T>(g.b_row) ? 7 : 16) * tile_rows;
+}
+
+// Whether C is made turned, column by column: the product of B, each of whose columns lies side by side and is read as it
+// lies, with few rows of A, which are packed. Sums are added up in the same order.
+template <class T> bool turns(const Gemm<T>& g) {
+    constexpr int64_t few_steps = 128;  // of which putting sums in their places would take a good part
+    return !g.panels && g.b_row == 1 && g.b_col != 1 && g.m > lanes<T> && g.m <= 10 * tile_rows && g.n >= 4 * tile_rows && g.k >= few_steps;
+}
+
+template <class T> void multiply_turned(const Gemm<T>& g) {
+    const int64_t steps = std::max<int64_t>(even_part(g.k, STEPS<T>), 1);
+    const int64_t width = tile_cols<T>, wide = ceil_div(g.m, width);
+    const bool copies = shares_a_set<T>(g.b_col);
+    const int64_t copy_row = steps + lanes<T>, count = ceil_div(g.n, tile_rows);
+    T* panels = scratch<T>(0, wide * width * steps);
+    T* copy = copies ? scratch<T>(1, tile_rows * copy_row) : nullptr;
+    for (int64_t step = 0; step < g.k; step += steps) {
+        const int64_t k = std::min(steps, g.k - step);
+        for (int64_t i = 0; i < g.m; i += width)
+            pack_panel(panels + i * k, int(width), g.a + i * g.a_row + step * g.a_col, int(std::min(width, g.m - i)), g.a_row,
+                       g.a_col, k);
+        for (int64_t p = 0, j = 0; p < count; ++p) {
+            const int h = int(g.n / count + (p < g.n % count));
+            const T* from = g.b + j * g.b_col + step;
+            if (copies) copy_rows(copy, copy_row, from, g.b_col, h, k);
+            for (int64_t i = 0; i < g.m; i += width) {
+                Tile<T> t{copies ? copy : from, copies ? copy_row : g.b_col, 1, panels + i * k, width, g.c + i * g.c_row + j,
+                          g.c_row, k, int(std::min(width, g.m - i)), g.add || step > 0, true};
+                run_tile(h, t);
+            }
+            j += h;
+            listen();
+        }
+    }
+    finish_part(g);
 }
 
 // The product in the calling thread alone.
 template <class T> void multiply(const Gemm<T>& whole) {
+    if (turns(whole)) return multiply_turned(whole);
     int64_t steps = std::max<int64_t>(even_part(whole.k, STEPS<T>), 1);
     int64_t columns = even_part(whole.n, COLUMNS, tile_cols<T>);
     int64_t rows = whole.panels && whole.m <= ROWS_AT_ONCE ? whole.m : even_part(whole.m, ROWS, tile_rows);

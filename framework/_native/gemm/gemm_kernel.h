@@ -49,6 +49,7 @@ template <class T> struct Tile {
     int64_t k;
     int cols;
     bool add;
+    bool turned = false;    // c[i, j] lies at c + j * c_row + i instead of c + i * c_row + j
 };
 
 // Any tile of 1 to tile_rows rows and 1 to tile_cols columns. All of them take seconds to compile: once, in tiles.cpp.

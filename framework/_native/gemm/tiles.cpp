@@ -3,8 +3,35 @@
 
 namespace fw {
 
+// The sums of a tile, `rows` lines of `width` numbers, to a C that lies turned.
+template <class T> void give_turned(const Tile<T>& t, const T* sums, int rows, int width) {
+    constexpr int n = lanes<T>;
+    for (int j = 0; j < t.cols; j += n)
+        for (int i = 0; i < rows; i += n) {
+            const int high = std::min(rows - i, n), cols = std::min(t.cols - j, n);
+            Vec<T> v[n];
+#pragma GCC unroll 16
+            for (int r = 0; r < n; ++r) v[r] = r < high ? load(sums + (i + r) * width + j) : Vec<T>{};
+            transpose<T>(v);
+            T* c = t.c + j * t.c_row + i;
+#pragma GCC unroll 16
+            for (int p = 0; p < n; ++p, c += t.c_row) {
+                if (p >= cols) break;
+                store_first(c, t.add ? load_first(c, high) + v[p] : v[p], high);
+            }
+        }
+}
+
 template <class T, int R, int V> FW_INLINE void store_tile(const Tile<T>& t, Vec<T> (&sum)[R][V]) {
     constexpr int n = lanes<T>, rest = (V - 1) * n;  // the last vector may be a part
+    if (t.turned) {
+        alignas(64) T sums[R * V * n];
+#pragma GCC unroll 16
+        for (int i = 0; i < R; ++i)
+#pragma GCC unroll 8
+            for (int j = 0; j < V; ++j) store(sums + (i * V + j) * n, sum[i][j]);
+        return give_turned(t, sums, R, V * n);
+    }
     const int last = t.cols - rest;
     if (t.add) {
 #pragma GCC unroll 16
@@ -44,7 +71,7 @@ template <class T, int R, int V> void tile(const Tile<T>& t) {
     int64_t row = t.a_row, step = t.a_step, b_step = t.b_step;
     const T *b = t.b, *a[(R + 2) / 3];  // one pointer for three rows: base, base + row, base + 2 * row
     for (int i = 0; i < (R + 2) / 3; ++i) a[i] = t.a + 3 * i * row;
-    if (t.k >= LONG) fetch_tile<T, R, V>(t);
+    if (t.k >= LONG && !t.turned) fetch_tile<T, R, V>(t);
     for (int64_t p = t.k; p > 0; --p) {
         Vec<T> vb[V];
 #pragma GCC unroll 8
@@ -116,7 +143,7 @@ template <class T> constexpr Tiles<T> tiles{std::make_integer_sequence<int, tile
 template <class T> void run_tile(int rows, const Tile<T>& t) {
 #if defined(FW_AVX512)
     if constexpr (half_tiles<T>)
-        if (t.cols <= lanes<T> / 2) return halves.at[rows - 1](t);
+        if (t.cols <= lanes<T> / 2 && !t.turned) return halves.at[rows - 1](t);
 #endif
     tiles<T>.at[rows - 1][(t.cols - 1) / lanes<T>](t);
 }
