@@ -107,10 +107,26 @@ def test_convolution(shapes, dtype, seed):
     ((3, 5, 4, 4), (4, 5, 4, 4), 3, 0, 1),          # one window
     ((2, 4, 6, 6), (4, 4, 1, 1), 1, 4, 1),          # windows of padding alone
     ((300, 2, 5, 5), (3, 2, 3, 3), 1, 1, 1),
+    ((1, 64, 7, 7), (256, 64, 3, 3), 1, 1, 1),      # unfolded
+    ((3, 20, 8, 8), (128, 20, 4, 4), 2, 1, 1),
+    ((2, 8, 14, 15), (40, 8, 7, 7), 7, 0, 1),       # and apart
+    ((2, 8, 14, 15), (40, 8, 3, 2), 5, 2, 1),
+    ((4, 70, 12, 12), (30, 70, 1, 1), 1, 0, 1),     # windows of a pixel
+    ((1, 20, 9, 9), (70, 20, 1, 1), 1, 0, 1),
+    ((37, 16, 4, 4), (3, 16, 4, 4), 1, 0, 1),       # windows of an image
 ])
 def test_layers(x, w, stride, padding, groups, dtype):
     check_convolution(x, w, {"stride": (stride,) * 2, "padding": (padding,) * 2, "dilation": (1, 1),
                              "groups": groups}, dtype)
+
+
+@settings(deadline=None, max_examples=120)
+@given(convolutions(), st.sampled_from([40, 100, 300]), st.integers(1, 3), dtypes, seeds)
+def test_few_windows(shapes, rows, images, dtype, seed):
+    """Beside the channels of the results: windows may be unfolded, wherever they begin and end."""
+    x, w, given = shapes
+    given["groups"] = 1
+    check_convolution((images, w[1], *x[2:]), (rows, *w[1:]), given, dtype, seed)
 
 
 SQUARE = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
