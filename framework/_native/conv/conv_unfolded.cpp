@@ -168,10 +168,8 @@ bool apart(const ConvShape& s) {
 
 bool few_windows(const ConvShape& s, double share) { return double(positions(s)) <= share * double(s.rows); }
 
-// Pixels of one image, or of few or larger ones.
-bool few_pixels(const ConvShape& s, int64_t few_images) {
-    return s.n == 1 || (positions(s) <= 1024 && (s.n <= few_images || s.pixels() >= many_pixels));
-}
+// Whether images are read as they lie: one, or larger ones, each a product.
+bool each_is_a_product(const ConvShape& s) { return s.n == 1 || s.pixels() >= many_pixels; }
 
 }  // namespace
 
@@ -179,15 +177,16 @@ bool few_pixels(const ConvShape& s, int64_t few_images) {
 // windows for a channel of the results are few, as measured.
 bool unfolded_suits(const ConvShape& s, bool filtered) {
     if (s.groups != 1 || whole_images(s)) return s.groups == 1;
-    return of_pixels(s) ? few_pixels(s, 4) : few_windows(s, filtered ? 0.25 : apart(s) ? 1.25 : 0.5);
+    return of_pixels(s) ? each_is_a_product(s) : few_windows(s, filtered ? 0.25 : apart(s) ? 1.25 : 0.5);
 }
 bool unfolded_input_suits(const ConvShape& s, bool filtered) {
     if (s.groups != 1 || whole_images(s)) return s.groups == 1;
-    return of_pixels(s) ? few_pixels(s, 4) : few_windows(s, filtered ? 0.25 : apart(s) ? 4 : 0.75);
+    if (of_pixels(s) && s.n > 1 && (s.channels < 24 || (s.channels > 512 && s.channels > s.rows))) return false;
+    return of_pixels(s) ? each_is_a_product(s) : few_windows(s, filtered ? 0.25 : apart(s) ? 4 : 0.8);
 }
 bool unfolded_weights_suit(const ConvShape& s, bool filtered) {
     if (s.groups != 1 || whole_images(s)) return s.groups == 1;
-    return of_pixels(s) ? few_pixels(s, 1) : few_windows(s, filtered ? 0.25 : apart(s) ? 1.25 : 1);
+    return of_pixels(s) ? each_is_a_product(s) : few_windows(s, filtered ? 0.25 : apart(s) ? 1.25 : 1);
 }
 
 template <class T> void unfolded_forward(const ConvShape& s, const T* x, const T* w, const Epilogue<T>& end, T* y) {
@@ -216,7 +215,7 @@ template <class T> void unfolded_input(const ConvShape& s, const T* y, const T* 
 
 template <class T> void unfolded_weights(const ConvShape& s, const T* x, const T* y, T* w) {
     const int64_t p = positions(s), k = s.k();
-    if (of_pixels(s) && (s.n == 1 || s.pixels() >= many_pixels)) {
+    if (of_pixels(s) && each_is_a_product(s)) {
         Gemm<T> g{s.rows, k, s.pixels(), y, s.pixels(), 1, x, 1, s.pixels(), w, k};
         for (int64_t i = 0; i < s.n; ++i, g.a += s.rows * s.pixels(), g.b += k * s.pixels(), g.add = true) gemm(g);
         return;
