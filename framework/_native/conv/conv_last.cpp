@@ -6,7 +6,6 @@
 #include "conv/conv_depthwise.h"
 #include "conv/conv_frame.h"
 #include "conv/conv_last_tile.h"
-#include "conv/conv_unfolded.h"
 #include "conv/conv_winograd.h"
 
 namespace fw::windows {
@@ -293,7 +292,9 @@ void pack_forward(const LastProduct& p, const TapKernels& w, float* to) {
 
 void last_forward(const ConvShape& s, const float* x, const TapKernels& w, const Epilogue<float>& end, float* y) {
     if (depthwise_suits(s)) return depthwise_last(s, x, w, end, y);
-    if (winograd_suits(s, 32)) return winograd_last(s, x, w, false, end, y);
+    const bool filtered = winograd_suits(s, 32);
+    if (last_unfolds(s, w, s.rows, 0.8)) return unfolded_last_forward(s, x, w.data, end, y);
+    if (filtered) return winograd_last(s, x, w, false, end, y);
     const ConvAxis &h = s.axis[1], &v = s.axis[2];
     const Frame frame = input_frame(s);
     LastProduct p = forward_product(s, frame);
@@ -386,8 +387,9 @@ void input_gradient(const ConvShape& s, const float* y, const TapKernels& w, flo
 
 void last_input(const ConvShape& s, const float* y, const TapKernels& w, float* x) {
     if (depthwise_suits(s)) return depthwise_last_input(s, y, w, x);
-    if (winograd_suits(s, 8)) return winograd_last(gradient_shape(s), y, {w.data, w.channel, w.row, w.tap}, true, {}, x);
-    if (whole_images(s) && w.channel == 1) return unfolded_input(s, y, w.data, x);  // in either order in memory
+    const bool filtered = winograd_suits(s, 8);
+    if (last_unfolds(s, w, s.channels, filtered ? 0.5 : 1.5)) return unfolded_last_input(s, y, w.data, x);
+    if (filtered) return winograd_last(gradient_shape(s), y, {w.data, w.channel, w.row, w.tap}, true, {}, x);
     input_gradient(s, y, w, x, false);
 }
 

@@ -1,53 +1,13 @@
 #include "conv/conv_unfolded.h"
 
+#include "conv/conv_windows.h"
 #include "gemm/gemm.h"
 
 namespace fw::windows {
 
-bool whole_images(const ConvShape& s) {
-    for (const ConvAxis& a : s.axis)
-        if (a.out != 1 || a.padding != 0 || a.kernel != a.in) return false;
-    return s.groups == 1;
-}
-
 namespace {
 
 constexpr int64_t many_pixels = 128;  // of an image, whose product is worth a call
-
-int64_t positions(const ConvShape& s) { return s.n * s.pixels(); }
-
-// Of one axis: where a window starts, and which of its taps are in the image.
-struct Reach {
-    int64_t start, low, high;
-
-    Reach(const ConvAxis& a, int64_t window) : start(window * a.stride - a.padding) {
-        low = std::clamp<int64_t>(ceil_div(-start, a.dilation), 0, a.kernel);
-        high = std::clamp<int64_t>(ceil_div(a.in - start, a.dilation), low, a.kernel);
-    }
-    bool whole(const ConvAxis& a) const { return low == 0 && high == a.kernel; }
-};
-
-// A window of the images: body(place in a channel's plane, place among the taps, how many numbers, how far apart in the plane)
-// for every line of it that is in the image.
-struct Window {
-    Reach x, y, z;
-    int64_t image;
-
-    Window(const ConvShape& s, int64_t position)
-        : x(s.axis[0], position / (s.axis[1].out * s.axis[2].out) % s.axis[0].out),
-          y(s.axis[1], position / s.axis[2].out % s.axis[1].out), z(s.axis[2], position % s.axis[2].out),
-          image(position / s.pixels()) {}
-
-    bool whole(const ConvShape& s) const { return x.whole(s.axis[0]) && y.whole(s.axis[1]) && z.whole(s.axis[2]); }
-
-    template <class F> FW_INLINE void each_line(const ConvShape& s, F&& body) const {
-        const ConvAxis &a = s.axis[0], &b = s.axis[1], &c = s.axis[2];
-        for (int64_t i = x.low; i < x.high; ++i)
-            for (int64_t j = y.low; j < y.high; ++j)
-                body(((x.start + i * a.dilation) * b.in + y.start + j * b.dilation) * c.in + z.start + z.low * c.dilation,
-                     (i * b.kernel + j) * c.kernel + z.low, z.high - z.low, c.dilation);
-    }
-};
 
 // to[position][k]: the windows of all images
 template <class T> void unfold(const ConvShape& s, const T* x, T* to) {
@@ -56,7 +16,7 @@ template <class T> void unfold(const ConvShape& s, const T* x, T* to) {
         while (begin < end) {
             const int64_t position = begin / s.channels, first = begin % s.channels;
             const int64_t stop = std::min(end - begin + first, s.channels);
-            const Window window(s, position);
+            const UnfoldedWindow window(s, position);
             const bool whole = window.whole(s);
             for (int64_t c = first; c < stop; ++c) {
                 const T* from = x + (window.image * s.channels + c) * plane;
@@ -81,7 +41,7 @@ template <class T> void fold(const ConvShape& s, const T* windows, T* x) {
             T* planes = x + image * s.channels * plane;
             std::fill(planes + from * plane, planes + to * plane, T(0));
             for (int64_t p = 0; p < pixels; ++p) {
-                const Window window(s, image * pixels + p);
+                const UnfoldedWindow window(s, image * pixels + p);
                 const T* lines = windows + (image * pixels + p) * s.channels * taps;
                 for (int64_t c = from; c < to; ++c)
                     window.each_line(s, [&](int64_t at, int64_t tap, int64_t n, int64_t step) {
@@ -135,13 +95,6 @@ template <class T> void finish(const ConvShape& s, const Epilogue<T>& end, T* y)
     });
 }
 
-// Whether windows are the images' pixels: these are unfolded as they lie, channels by pixels.
-bool of_pixels(const ConvShape& s) {
-    for (const ConvAxis& a : s.axis)
-        if (a.kernel != 1 || a.stride != 1 || a.padding) return false;
-    return true;
-}
-
 Batch each_image(const ConvShape& s, int64_t b, int64_t c) {
     Batch batch;
     batch.ndim = 1, batch.shape[0] = s.n, batch.a[0] = 0, batch.b[0] = b * s.pixels(), batch.c[0] = c * s.pixels();
@@ -158,15 +111,6 @@ template <class T> struct Unfolded {
         data = room.data;
     }
 };
-
-// Whether windows do not overlap.
-bool apart(const ConvShape& s) {
-    for (const ConvAxis& a : s.axis)
-        if (a.stride <= a.dilation * (a.kernel - 1)) return false;
-    return true;
-}
-
-bool few_windows(const ConvShape& s, double share) { return double(positions(s)) <= share * double(s.rows); }
 
 // Whether images are read as they lie: one, or larger ones, each a product.
 bool each_is_a_product(const ConvShape& s) { return s.n == 1 || s.pixels() >= many_pixels; }

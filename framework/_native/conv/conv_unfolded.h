@@ -13,9 +13,6 @@ bool unfolded_suits(const ConvShape& s, bool filtered);
 bool unfolded_input_suits(const ConvShape& s, bool filtered);
 bool unfolded_weights_suit(const ConvShape& s, bool filtered);
 
-// Whether a window is an image: nothing is unfolded then.
-bool whole_images(const ConvShape& s);
-
 // x: the images, w: the kernels, y: the results; each a gradient where it is written by the others. All in rows. They run on
 // the pool and are called without Python's lock.
 template <class T> void unfolded_forward(const ConvShape& s, const T* x, const T* w, const Epilogue<T>& end, T* y);

@@ -228,7 +228,39 @@ template <class T> void multiply(const Gemm<T>& whole) {
     }
 }
 
+// Of a product with many steps and a small C, whose operands two threads would both read as a whole, each thread makes the sums
+// of some steps. How many sums there are follows from the sizes alone, and they are added up in their order.
+template <class T> int64_t sums_of(const Gemm<T>& g) {
+    constexpr int64_t small = 1 << 16, most = 8;
+    if (g.panels || g.m * g.n > small) return 1;
+    return std::min(g.k / (4 * STEPS<T>), most);
+}
+
+template <class T> void add_up(const Gemm<T>& g, int64_t sums) {
+    const int64_t size = g.m * g.n, steps = ceil_div(g.k, sums);
+    const Borrowed room(sums * size, sizeof(T));
+    T* const parts = static_cast<T*>(room.start);
+    parallel(sums, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            Gemm<T> one = g;
+            one.a += i * steps * g.a_col, one.b += i * steps * g.b_row;
+            one.k = std::min(steps, g.k - i * steps);
+            one.c = parts + i * size, one.c_row = g.n, one.add = false, one.finish = {};
+            multiply(one);
+        }
+    });
+    for (int64_t i = 0; i < g.m; ++i)
+        for (int64_t j = 0; j < g.n; ++j) {
+            T* c = g.c + i * g.c_row + j;
+            T sum = g.add ? *c : T(0);
+            for (int64_t p = 0; p < sums; ++p) sum += parts[p * size + i * g.n + j];
+            *c = sum;
+        }
+    finish_part(g);
+}
+
 template <class T> void multiply_in_pool(Gemm<T> g) {
+    if (const int64_t sums = sums_of(g); sums > 1) return add_up(g, sums);
     const int64_t left = g.m % lanes<T>;
     if (left && left <= DOTS && g.a_col == 1 && turns(g)) g.dots = g.m - left;
     share(g, tile_rows, tile_cols<T>, multiply<T>);
