@@ -113,6 +113,7 @@ def test_convolution(shapes, dtype, seed):
     ((2, 8, 14, 15), (40, 8, 3, 2), 5, 2, 1),
     ((4, 70, 12, 12), (30, 70, 1, 1), 1, 0, 1),     # windows of a pixel
     ((1, 20, 9, 9), (70, 20, 1, 1), 1, 0, 1),
+    ((2, 20, 80, 80), (30, 20, 1, 1), 1, 0, 1),     # whose weights are sums of many steps
     ((37, 16, 4, 4), (3, 16, 4, 4), 1, 0, 1),       # windows of an image
 ])
 def test_layers(x, w, stride, padding, groups, dtype):
@@ -307,7 +308,7 @@ def convolutions_of_channels(draw):
     dilation = [1, 1] if depthwise else [draw(st.sampled_from([1, 1, 2])) for _ in range(2)]
     groups = 1 if depthwise else draw(st.sampled_from([1, 1, 2]))
     channels = draw(st.sampled_from([1, 2, 3, 8, 16, 17, 33])) * groups
-    rows = channels if depthwise else draw(st.sampled_from([3, 8, 16, 17, 31, 50])) * groups
+    rows = channels if depthwise else draw(st.sampled_from([3, 8, 16, 17, 31, 50, 130])) * groups
     groups = channels if depthwise else groups
     padding = [draw(st.integers(0, k + (0 if depthwise else 1))) for k in kernel]
     size = [draw(st.sampled_from([1, 2, 5, 8, 14, 15, 29])) for _ in range(2)]

@@ -89,10 +89,12 @@ def test_large_matrices(m, n, k, dtype, first, second):
 
 
 @pytest.mark.parametrize("m,n,k", [(17, 60, 1030), (33, 57, 128), (65, 200, 1024), (140, 300, 2048),
-                                   (141, 99, 512), (225, 100, 1024), (600, 40, 1024), (300, 100, 24)])
+                                   (141, 99, 512), (225, 100, 1024), (600, 40, 1024), (300, 100, 24),
+                                   (40, 30, 9000), (14, 96, 20011)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_operands_that_are_read_as_they_lie(m, n, k, dtype):
-    """Rows and columns in place, packed, copied as they would share a place in the cache, or turned."""
+    """In place, packed, copied as they would share a place in the cache, or turned; and sums of many
+    steps."""
     x, y = normal(1, dtype, m, k), normal(2, dtype, k, n)
     for first in ("rows", "columns", "slice"):
         for second in ("rows", "columns", "slice"):
