@@ -21,10 +21,12 @@ inline bool is_output(const ConvShape& s, const Array& y, size_t d) {
 template <class F> auto by_float(const Array& a, F&& body) { return a.is<float>() ? body(float{}) : body(double{}); }
 
 // Images of as many sizes as `windows` has, whose channels lie side by side, a share of a vector or more of them: with
-// fewer, kernels of rows are quicker, copies there and back included.
+// fewer, kernels of rows are quicker, copies there and back included, but for a handful of numbers.
 inline bool has_channels_last(const Array& a, const Sizes& windows, double share = 1) {
+    constexpr int64_t handful = 256;
     const auto least = double(a.is<float>() ? lanes<float> : lanes<double>) * share;
-    return a.usable() && a.ndim() == int(windows.size()) + 2 && double(a.shape(1)) >= least && channels_last(a);
+    return a.usable() && a.ndim() == int(windows.size()) + 2 && (double(a.shape(1)) >= least || a.size() < handful) &&
+           channels_last(a);
 }
 
 inline bool has_shape(const Array& a, const Sizes& shape) { return a.usable() && sizes(a) == shape; }
