@@ -893,7 +893,7 @@ def test_steps_are_one_instruction():
 
 
 @pytest.mark.parametrize("kind", ["LSTMCell", "GRUCell", "RNNCell"])
-@pytest.mark.parametrize("rows, width, bias", [(8, 32, True), (1, 16, False), (5, 7, True)])
+@pytest.mark.parametrize("rows, width, bias", [(8, 32, True), (1, 16, False), (5, 7, True), (17, 64, True)])
 def test_cells_that_share_their_weights_panels(kind, rows, width, bias):
     """Loops of cells with the same weights, compiled: eager's bits, at float32 and float64."""
     for dtype in (fw.float32, fw.float64):

@@ -230,6 +230,28 @@ def test_large_batches_are_computed_in_parts(name, shape, threads):
         assert (a == b).all()
 
 
+@pytest.mark.parametrize("width, results", [(200, 100), (4096, 60), (8200, 40)])
+def test_packed_weights_change_no_number(width, results):
+    """Whatever the number of rows, also where a product is sums of many steps or its operand lies turned."""
+    model = nn.Linear(width, results).eval()
+    made = fw.runtime.export(model, (fw.randn(4, width),), input_names=["input"],
+                             dynamic_axes={"input": {0: "rows"}})
+    ready = fw.runtime.CompiledModel(made.data)
+    for rows in (1, 2, 15, 16, 17, 18, 33, 65, 140, 141):
+        x = fw.randn(rows, width)
+        for given in (x, x.t().contiguous().t()):
+            assert (model(given) == ready(given)).all(), rows
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_steps_in_parts_are_those_of_the_whole(kind):
+    """Of inputs so wide that other products of few rows are sums of many steps."""
+    model = kind(8200, 5).eval()
+    ready = fw.runtime.CompiledModel(fw.runtime.export(model, (fw.randn(390, 1, 8200),)).data)
+    x = fw.randn(390, 1, 8200)
+    assert (model(x)[0] == ready(x)[0]).all()
+
+
 class Speech(nn.Module):
     """Recurrent layers over rows of one table, in orders of their own."""
 

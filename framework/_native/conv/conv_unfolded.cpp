@@ -135,7 +135,7 @@ bool unfolded_weights_suit(const ConvShape& s, bool filtered) {
 
 template <class T> void unfolded_forward(const ConvShape& s, const T* x, const T* w, const Epilogue<T>& end, T* y) {
     const int64_t p = positions(s), k = s.k();
-    if (of_pixels(s)) {
+    if (of_pixels(s) && !whole_images(s)) {
         gemm(Gemm<T>{s.rows, s.pixels(), k, w, k, 1, x, s.pixels(), 1, y, s.pixels()}, each_image(s, k, s.rows));
     } else {
         const Unfolded<T> windows(s, x);
@@ -148,9 +148,9 @@ template <class T> void unfolded_forward(const ConvShape& s, const T* x, const T
 
 template <class T> void unfolded_input(const ConvShape& s, const T* y, const T* w, T* x) {
     const int64_t p = positions(s), k = s.k();
+    if (whole_images(s)) return gemm(Gemm<T>{p, k, s.rows, y, s.rows, 1, w, k, 1, x, k});
     if (of_pixels(s))
         return gemm(Gemm<T>{k, s.pixels(), s.rows, w, 1, k, y, s.pixels(), 1, x, s.pixels()}, each_image(s, s.rows, k));
-    if (whole_images(s)) return gemm(Gemm<T>{p, k, s.rows, y, s.rows, 1, w, k, 1, x, k});
     ChannelLines<T> lines(s);
     Buffer<T> windows(p * k);
     gemm(Gemm<T>{p, k, s.rows, lines.of(y), 1, p, w, k, 1, windows.data, k});

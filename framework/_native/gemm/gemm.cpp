@@ -147,32 +147,9 @@ template <class T> bool turns(const Gemm<T>& g) {
     return !g.panels && g.b_row == 1 && g.b_col != 1 && g.m > lanes<T> && g.m <= 10 * tile_rows && g.n >= 4 * tile_rows && g.k >= few_steps;
 }
 
-// Rows beyond whole vectors, of which a tile would add up as many as of others: so few are sums along the steps instead, each of
-// the columns of B that a panel holds. Which ones is said of the whole product, so that no thread sees it otherwise.
-constexpr int64_t DOTS = 2;
-
-template <class T> void dot_columns(const T* b, int64_t b_col, int columns, const T* a, int64_t k, T* c, bool add) {
-    constexpr int n = lanes<T>;
-    Vec<T> sum[tile_rows];
-    const T* from[tile_rows];
-#pragma GCC unroll 16
-    for (int i = 0; i < tile_rows; ++i) sum[i] = Vec<T>{}, from[i] = b + std::min(i, columns - 1) * b_col;
-    int64_t p = 0;
-    for (; p + n <= k; p += n) {
-        const Vec<T> v = load(a + p);
-#pragma GCC unroll 16
-        for (int i = 0; i < tile_rows; ++i) sum[i] = fma<T>(v, load(from[i] + p), sum[i]);
-    }
-    for (int i = 0; i < columns; ++i) {
-        if (p < k) sum[i] = fma<T>(load_first(a + p, k - p), load_first(from[i] + p, k - p), sum[i]);
-        c[i] = add ? c[i] + sum_lanes<T>(sum[i]) : sum_lanes<T>(sum[i]);
-    }
-}
-
 template <class T> void multiply_turned(const Gemm<T>& g) {
     const int64_t steps = std::max<int64_t>(even_part(g.k, STEPS<T>), 1);
-    const int64_t m = g.dots < 0 ? g.m : std::clamp<int64_t>(g.dots - g.row, 0, g.m);
-    const int64_t width = tile_cols<T>, wide = ceil_div(m, width);
+    const int64_t width = tile_cols<T>, wide = ceil_div(g.m, width);
     const bool copies = shares_a_set<T>(g.b_col);
     const int64_t copy_row = steps + lanes<T>, count = ceil_div(g.n, tile_rows);
     T* panels = scratch<T>(0, wide * width * steps);
@@ -180,20 +157,19 @@ template <class T> void multiply_turned(const Gemm<T>& g) {
     for (int64_t step = 0; step < g.k; step += steps) {
         const int64_t k = std::min(steps, g.k - step);
         const bool add = g.add || step > 0;
-        for (int64_t i = 0; i < m; i += width)
-            pack_panel(panels + i * k, int(width), g.a + i * g.a_row + step * g.a_col, int(std::min(width, m - i)), g.a_row, g.a_col,
-                       k);
+        for (int64_t i = 0; i < g.m; i += width)
+            pack_panel(panels + i * k, int(width), g.a + i * g.a_row + step * g.a_col, int(std::min(width, g.m - i)), g.a_row,
+                       g.a_col, k);
         for (int64_t p = 0, j = 0; p < count; ++p) {
             const int h = int(g.n / count + (p < g.n % count));
             const T* from = g.b + j * g.b_col + step;
             const int64_t row = copies ? copy_row : g.b_col;
             if (copies) copy_rows(copy, copy_row, from, g.b_col, h, k);
             if (copies) from = copy;
-            for (int64_t i = 0; i < m; i += width) {
-                Tile<T> t{from, row, 1, panels + i * k, width, g.c + i * g.c_row + j, g.c_row, k, int(std::min(width, m - i)), add, true};
+            for (int64_t i = 0; i < g.m; i += width) {
+                Tile<T> t{from, row, 1, panels + i * k, width, g.c + i * g.c_row + j, g.c_row, k, int(std::min(width, g.m - i)), add, true};
                 run_tile(h, t);
             }
-            for (int64_t i = m; i < g.m; ++i) dot_columns(from, row, h, g.a + i * g.a_row + step, k, g.c + i * g.c_row + j, add);
             j += h;
             listen();
         }
@@ -203,7 +179,7 @@ template <class T> void multiply_turned(const Gemm<T>& g) {
 
 // The product in the calling thread alone.
 template <class T> void multiply(const Gemm<T>& whole) {
-    if (whole.dots >= 0 || turns(whole)) return multiply_turned(whole);
+    if (turns(whole)) return multiply_turned(whole);
     int64_t steps = std::max<int64_t>(even_part(whole.k, STEPS<T>), 1);
     int64_t columns = even_part(whole.n, COLUMNS, tile_cols<T>);
     int64_t rows = whole.panels && whole.m <= ROWS_AT_ONCE ? whole.m : even_part(whole.m, ROWS, tile_rows);
@@ -232,7 +208,7 @@ template <class T> void multiply(const Gemm<T>& whole) {
 // of some steps. How many sums there are follows from the sizes alone, and they are added up in their order.
 template <class T> int64_t sums_of(const Gemm<T>& g) {
     constexpr int64_t small = 1 << 16, most = 8;
-    if (g.panels || g.m * g.n > small) return 1;
+    if (g.row_by_row || g.m * g.n > small) return 1;
     return std::min(g.k / (4 * STEPS<T>), most);
 }
 
@@ -244,6 +220,7 @@ template <class T> void add_up(const Gemm<T>& g, int64_t sums) {
         for (int64_t i = begin; i < end; ++i) {
             Gemm<T> one = g;
             one.a += i * steps * g.a_col, one.b += i * steps * g.b_row;
+            if (g.panels) one.panels += i * steps * tile_cols<T>;
             one.k = std::min(steps, g.k - i * steps);
             one.c = parts + i * size, one.c_row = g.n, one.add = false, one.finish = {};
             multiply(one);
@@ -259,10 +236,8 @@ template <class T> void add_up(const Gemm<T>& g, int64_t sums) {
     finish_part(g);
 }
 
-template <class T> void multiply_in_pool(Gemm<T> g) {
+template <class T> void multiply_in_pool(const Gemm<T>& g) {
     if (const int64_t sums = sums_of(g); sums > 1) return add_up(g, sums);
-    const int64_t left = g.m % lanes<T>;
-    if (left && left <= DOTS && g.a_col == 1 && turns(g)) g.dots = g.m - left;
     share(g, tile_rows, tile_cols<T>, multiply<T>);
 }
 

@@ -38,8 +38,7 @@ template <class T> struct Gemm {
     // packing, and changes no number.
     const T* panels = nullptr;
     int64_t panel_steps = 0;   // of the whole product
-    // Rows of the whole product from this one on, if any, are sums of vectors along the steps; see `multiply_turned`.
-    int64_t dots = -1;
+    bool row_by_row = false;   // the numbers of a row are the same however many rows there are
 };
 
 // A product for every place of `shape`; the strides say how far the operands move (0: broadcast).

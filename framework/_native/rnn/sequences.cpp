@@ -26,6 +26,7 @@ template <class T> Gemm<T> of_inputs(const Sequence<T>& s, int64_t gates) {
     g.m = s.steps.rows, g.n = gates * s.width, g.k = s.in;
     g.a = s.x, g.a_row = s.in, g.a_col = 1;
     g.b = s.w_ih, g.b_row = 1, g.b_col = s.in;
+    g.row_by_row = true;  // steps come in parts, and rows from a table
     if (s.packed) g.panels = s.packed + Panels<T>(nullptr, s.width, s.width).numbers(gates), g.panel_steps = s.in;
     return g;
 }
