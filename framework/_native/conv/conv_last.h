@@ -36,8 +36,9 @@ void depthwise_last(const ConvShape& s, const float* x, const TapKernels& w, con
 void depthwise_last_input(const ConvShape& s, const float* y, const TapKernels& w, float* x);
 void depthwise_last_weights(const ConvShape& s, const float* x, const float* y, float* w);
 
-// As products of matrices, so wide, of pixels or of windows that are so few for a channel of the results; w: tap by tap.
-bool last_unfolds(const ConvShape& s, const TapKernels& w, int64_t width, double share);
+// As products of matrices: of pixels, if tiles of what is made are full (`wide`), or of windows that are so few for a channel of
+// the results; w: tap by tap.
+bool last_unfolds(const ConvShape& s, const TapKernels& w, bool wide, double share);
 void unfolded_last_forward(const ConvShape& s, const float* x, const float* w, const Epilogue<float>& end, float* y);
 void unfolded_last_input(const ConvShape& s, const float* y, const float* w, float* x);
 void unfolded_last_weights(const ConvShape& s, const float* x, const float* y, float* w);

@@ -88,10 +88,9 @@ struct LastWindows {
 
 }  // namespace
 
-bool last_unfolds(const ConvShape& s, const TapKernels& w, int64_t width, double share) {
-    constexpr int64_t narrow = 24;  // of a result whose tiles would be mostly empty
+bool last_unfolds(const ConvShape& s, const TapKernels& w, bool wide, double share) {
     if (s.groups != 1 || w.channel != 1) return false;
-    return of_pixels(s) ? width >= narrow : whole_images(s) || few_windows(s, share);
+    return of_pixels(s) ? wide : whole_images(s) || few_windows(s, share);
 }
 
 void unfolded_last_forward(const ConvShape& s, const float* x, const float* w, const Epilogue<float>& end, float* y) {

@@ -138,7 +138,8 @@ struct LastWeights {
 void last_weights(const ConvShape& s, const float* x, const float* y, float* w) {
     if (depthwise_suits(s)) return depthwise_last_weights(s, x, y, w);
     const bool filtered = winograd_suits(s, 8);
-    if (last_unfolds(s, kernels_of_channels(s, w), std::min(s.rows, s.channels) - 8, filtered ? 0.5 : 4)) return unfolded_last_weights(s, x, y, w);
+    if (last_unfolds(s, kernels_of_channels(s, w), std::min(s.rows, s.channels) >= 32, filtered ? 0.5 : 4))
+        return unfolded_last_weights(s, x, y, w);
     if (filtered) return winograd_last_weights(s, x, y, w);
     const LastWeights all(s);
     Buffer<float> sums(all.parts * all.sum_size()), room(all.framed());

@@ -4,7 +4,6 @@
 #include "gemm/gemm.h"
 
 namespace fw::windows {
-
 namespace {
 
 constexpr int64_t many_pixels = 128;  // of an image, whose product is worth a call
@@ -115,23 +114,22 @@ template <class T> struct Unfolded {
 // Whether images are read as they lie: one, or larger ones, each a product.
 bool each_is_a_product(const ConvShape& s) { return s.n == 1 || s.pixels() >= many_pixels; }
 
+bool suits(const ConvShape& s, double share) {
+    return s.groups == 1 && (whole_images(s) || (of_pixels(s) ? each_is_a_product(s) : few_windows(s, share)));
+}
+
 }  // namespace
 
 // What the others spend on weights (packing, or the filtering of 3 x 3) is by the weight, and unfolding by the window: so many
 // windows for a channel of the results are few, as measured.
-bool unfolded_suits(const ConvShape& s, bool filtered) {
-    if (s.groups != 1 || whole_images(s)) return s.groups == 1;
-    return of_pixels(s) ? each_is_a_product(s) : few_windows(s, filtered ? 0.25 : apart(s) ? 1.25 : 0.5);
-}
+bool unfolded_suits(const ConvShape& s, bool filtered) { return suits(s, filtered ? 0.25 : apart(s) ? 1.25 : 0.5); }
 bool unfolded_input_suits(const ConvShape& s, bool filtered) {
-    if (s.groups != 1 || whole_images(s)) return s.groups == 1;
-    if (of_pixels(s) && s.n > 1 && (s.channels < 24 || (s.channels > 512 && s.channels > s.rows))) return false;
-    return of_pixels(s) ? each_is_a_product(s) : few_windows(s, filtered ? 0.25 : apart(s) ? 4 : 0.8);
+    constexpr int64_t narrow = 24, wide = 512;  // channels whose tiles are mostly empty; that the other way is quicker with
+    const bool pixels = of_pixels(s) && !whole_images(s) && s.n > 1;
+    if (pixels && (s.channels < narrow || s.channels > std::max(wide, s.rows))) return false;
+    return suits(s, filtered ? 0.25 : apart(s) ? 4 : 0.8);
 }
-bool unfolded_weights_suit(const ConvShape& s, bool filtered) {
-    if (s.groups != 1 || whole_images(s)) return s.groups == 1;
-    return of_pixels(s) ? each_is_a_product(s) : few_windows(s, filtered ? 0.25 : apart(s) ? 1.25 : 1);
-}
+bool unfolded_weights_suit(const ConvShape& s, bool filtered) { return suits(s, filtered ? 0.25 : apart(s) ? 1.25 : 1); }
 
 template <class T> void unfolded_forward(const ConvShape& s, const T* x, const T* w, const Epilogue<T>& end, T* y) {
     const int64_t p = positions(s), k = s.k();
