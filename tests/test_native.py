@@ -618,3 +618,51 @@ def test_a_number_among_three_operands(dtype, text, y):
         with np.errstate(invalid="ignore"):
             wanted = u + w * v if "-" not in text else u + w * (v - u)
         np.testing.assert_array_equal(kernel(text, "x y z")(u, w, v), wanted)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_quotients_by_small_numbers_are_those_of_division(dtype: type) -> None:
+    """hardsigmoid divides by 6, the slope of hardswish by 3, without the processor's division: to the last bit."""
+    rng = np.random.default_rng(0)
+    info = np.finfo(dtype)
+    least, below = info.smallest_subnormal, np.nextafter(dtype(3), dtype(0))
+    odd = [0.0, -0.0, 3, -3, 6, -6, info.tiny, -info.tiny, least, 7 * least, np.inf, -np.inf, np.nan, info.max,
+           below, -below]
+    scales = 10.0 ** rng.integers(-300 if dtype is np.float64 else -44, 1, 20000)
+    x = np.concatenate([odd, rng.uniform(-4, 4, 200000), rng.standard_normal(20000) * scales]).astype(dtype)
+    with np.errstate(all="ignore"):
+        gate = np.minimum(np.maximum(x + dtype(3), 0), 6) / dtype(6)
+        slope = np.where(x <= -3, 0, np.where(x < 3, x / dtype(3) + dtype(0.5), 1)).astype(dtype)
+        wanted = {"minimum(maximum(x + 3, 0), 6) / 6": gate,
+                  "x * (minimum(maximum(x + 3, 0), 6) / 6)": x * gate,
+                  "where(x <= -3, 0.0, where(x < 3, x / 3 + 0.5, 1.0))": slope}
+        for text, want in wanted.items():
+            np.testing.assert_array_equal(native_kernel(text, ("x",), array_function(text, "x", np))(x), want, text)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [1, 16, 63, 64, 65, 200, 3000])
+def test_numbers_in_place_of_what_is_not_finite(dtype: type, n: int) -> None:
+    """What is rare is looked for in several vectors at once: one such number at each place."""
+    x = np.random.default_rng(n).standard_normal(n).astype(dtype)
+    for at in {0, n // 2, n - 1, min(17, n - 1)}:
+        for odd, want in ((np.nan, 7), (np.inf, 8), (-np.inf, 9)):
+            y = x.copy()
+            y[at] = odd
+            found = fw.nan_to_num(fw.from_numpy(y), 7, 8, 9).numpy()
+            y[at] = want
+            np.testing.assert_array_equal(found, y)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.float64, np.complex64, np.complex128])
+def test_memory_is_filled_from_any_address_on(dtype: type) -> None:
+    """Stores begin where a line of the cache does; what lies across lines is filled, too, nothing beside it."""
+    room = np.zeros(3000, np.uint8)
+    for offset, n in itertools.product((0, 1, 4, 8, 24, 63), (0, 1, 5, 31, 100)):
+        room[:] = 0
+        x = room[offset:offset + n * np.dtype(dtype).itemsize].view(dtype)
+        t = fw.from_numpy(x) if x.flags.aligned else None
+        if t is None:
+            continue
+        t.fill_(3)
+        assert (x == 3).all() and room[:offset].max(initial=0) == 0 and room[offset + x.nbytes:].max() == 0

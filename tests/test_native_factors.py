@@ -1,5 +1,7 @@
 """Factors of symmetric matrices, and the order of rows that exchanges give: natively and by the formula."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -54,7 +56,7 @@ def test_exchanges_that_cannot_be_are_left_to_the_formula() -> None:
 
 
 @native
-@pytest.mark.parametrize("shape", [(5, 1, 1), (2, 3, 3, 3), (32, 32), (33, 33), (2, 70, 70), (40, 65),
+@pytest.mark.parametrize("shape", [(5, 1, 1), (2, 3, 3, 3), (37, 2, 2), (16, 3, 3), (35, 4, 4), (32, 32), (33, 33), (2, 70, 70), (40, 65),
                                    (65, 40), (3, 2, 7)])
 @pytest.mark.parametrize("pivot", [True, False])
 def test_lu_factors_are_those_of_the_formula(shape: tuple, pivot: bool) -> None:
@@ -67,6 +69,33 @@ def test_lu_factors_are_those_of_the_formula(shape: tuple, pivot: bool) -> None:
             found, want = _native.module.lu_factor(a, pivot=pivot), factor_op.plain(A, pivot=pivot)
             np.testing.assert_allclose(found[0], want[0], most, most)
             assert (found[1] == want[1]).all() and (found[2] == want[2]).all() and found[0].dtype == dtype
+
+
+@native
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_small_matrices_side_by_side_give_what_each_gives_alone(n: int) -> None:
+    """A vector of them is factored and solved at once: with equal pivots, zeros and nan; and a rest."""
+    rng = np.random.default_rng(n)
+    factor, solve = _native.module.lu_factor, _native.module.solve_triangular
+    for count, dtype in itertools.product((2, 7, 16, 17, 40), (np.float32, np.float64)):
+        A = rng.choice([-2.0, -1.0, 0.0, 1.0, 2.0, np.nan], (count, n, n), p=[.2, .2, .1, .25, .2, .05])
+        A = A.astype(dtype)
+        for pivot in (True, False):
+            together = factor(A, pivot=pivot)
+            for i in range(count):
+                for x, y in zip(together, factor(A[i], pivot=pivot)):
+                    np.testing.assert_array_equal(x[i], y)
+        A = rng.standard_normal((count, n, n)).astype(dtype)
+        b = rng.standard_normal((count, n, 3)).astype(dtype)
+        for upper, unit in itertools.product((True, False), repeat=2):
+            X = solve(A, b, upper=upper, unit=unit)
+            for i in range(count):
+                np.testing.assert_array_equal(X[i], solve(A[i], b[i], upper=upper, unit=unit))
+            T = (np.triu if upper else np.tril)(A)
+            T[:, range(n), range(n)] = np.where(unit, 1, T[:, range(n), range(n)])
+            np.testing.assert_allclose(T @ X, b, atol=1e-3 * np.abs(X).max())
+        A[-1, n - 1, n - 1] = 0
+        assert solve(A, b, upper=True, unit=False) is NotImplemented
 
 
 @native

@@ -427,3 +427,18 @@ def test_sums_for_a_shape_have_memory_of_their_own():
         assert found.shape == size and np.array_equal(found.reshape(-1), x.sum(
             axis=tuple(range(3 - len(size))) + ((1,) if size == (1, 4) else ())).reshape(-1))
     assert _native.module.sum_to_size(x, (4,)).base is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize("n", [127, 128, 255, 256, 257, 400, 5000])
+def test_extremes_wherever_they_stand(dtype, n):
+    """Long lines are folded in four chains: the largest, the smallest and a nan are found in each."""
+    x = np.random.default_rng(n).integers(-50, 50, n).astype(dtype)
+    for at in {0, 1, n // 3, n // 2, n - 20, n - 1, *range(0, 70, 7)}:
+        y = x.copy()
+        y[at] = 100
+        assert fw.from_numpy(y).amax().item() == 100 and fw.from_numpy(-y).amin().item() == -100
+        if y.dtype.kind == "f":
+            y[at] = np.nan
+            assert math.isnan(fw.from_numpy(y).amax().item()) and math.isnan(fw.from_numpy(y).amin().item())
+    assert fw.from_numpy(np.sign(x) + (x == 0)).prod().item() == np.prod(np.sign(x) + (x == 0))

@@ -153,6 +153,10 @@ template <class T> FW_INLINE Vec<T> minimum(Vec<T> a, Vec<T> b) {
     return a != a ? a : m;
 }
 
+// Where y is not nan: one instruction of the processor. What is nan stays, and x of two zeros.
+template <class T> FW_INLINE Vec<T> greater_of(Vec<T> x, Vec<T> y) { return y > x ? y : x; }
+template <class T> FW_INLINE Vec<T> less_of(Vec<T> x, Vec<T> y) { return y < x ? y : x; }
+
 template <class T> FW_INLINE Vec<T> abs(Vec<T> v) {
     Mask<T> sign = splat<Int<T>>(std::numeric_limits<Int<T>>::min());
     return bits<Vec<T>>(bits<Mask<T>>(v) & ~sign);

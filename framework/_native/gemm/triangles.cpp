@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "base/pool.h"
 #include "base/scratch.h"
-#include "base/simd.h"
+#include "base/vecmath_core.h"
 #include "gemm/gemm.h"
 
 namespace fw::triangles {
@@ -84,44 +85,131 @@ template <class T> bool solve(const T* a, int64_t n, T* b, int64_t k, bool upper
     return true;
 }
 
-// The same of few rows, whose number the compiler knows.
-template <class T, int N> void eliminate_few(T* a, int64_t* exchanged, bool pivot) {
+// Some matrices of N x K numbers beside each other, one in each lane, and back.
+template <class T, int N, int K = N> struct Beside {
+    static constexpr int64_t L = lanes<T>;
+    Vec<T> at[N][K];
+
+    void read(const T* from, int64_t apart, int64_t row = K) {
+        alignas(64) T room[L];
+        for (int i = 0; i < N; ++i)
+            for (int j = 0; j < K; ++j) {
+                for (int64_t l = 0; l < L; ++l) room[l] = from[l * apart + i * row + j];
+                at[i][j] = load(room);
+            }
+    }
+    void write(T* to, int64_t apart, int64_t row = K) const {
+        alignas(64) T room[L];
+        for (int i = 0; i < N; ++i)
+            for (int j = 0; j < K; ++j) {
+                store(room, at[i][j]);
+                for (int64_t l = 0; l < L; ++l) to[l * apart + i * row + j] = room[l];
+            }
+    }
+};
+
+// The same of a vector of matrices of few rows.
+template <class T, int N> void eliminate_beside(const T* from, bool pivot, T* packed, int32_t* pivots, int64_t* order) {
+    constexpr int64_t L = lanes<T>;
+    Beside<T, N> a;
+    a.read(from, N * N);
+    Mask<T> of[N], exchanged[N];
+    for (int i = 0; i < N; ++i) of[i] = splat<Int<T>>(i);
     for (int i = 0; i < N; ++i) {
-        int p = i;
-        for (int r = i + 1; pivot && r < N; ++r)
-            if (std::fabs(a[r * N + i]) > std::fabs(a[p * N + i])) p = r;
-        exchanged[i] = p;
-        if (p != i)
-            for (int c = 0; c < N; ++c) std::swap(a[i * N + c], a[p * N + c]);
-        const T top = a[i * N + i] == 0 ? T(1) : a[i * N + i];
-        for (int r = i + 1; r < N; ++r) {
-            const T f = a[r * N + i] /= top;
-            for (int c = i + 1; c < N; ++c) a[r * N + c] = f != 0 ? a[r * N + c] - f * a[i * N + c] : a[r * N + c];
+        Vec<T> most = abs<T>(a.at[i][i]);
+        exchanged[i] = splat<Int<T>>(i);
+        for (int r = i + 1; pivot && r < N; ++r) {
+            const Vec<T> size = abs<T>(a.at[r][i]);
+            exchanged[i] = size > most ? splat<Int<T>>(r) : exchanged[i];
+            most = size > most ? size : most;
         }
+        for (int r = i + 1; pivot && r < N; ++r) {
+            const Mask<T> here = exchanged[i] == splat<Int<T>>(r), place = of[i];
+            of[i] = here ? of[r] : of[i], of[r] = here ? place : of[r];
+            for (int c = 0; c < N; ++c) {
+                const Vec<T> x = a.at[i][c];
+                a.at[i][c] = here ? a.at[r][c] : x, a.at[r][c] = here ? x : a.at[r][c];
+            }
+        }
+        const Vec<T> top = a.at[i][i] == Vec<T>{} ? splat<T>(1) : a.at[i][i];
+        for (int r = i + 1; r < N; ++r) {
+            const Vec<T> f = a.at[r][i] /= top;
+            for (int c = i + 1; c < N; ++c) a.at[r][c] = f != Vec<T>{} ? a.at[r][c] - f * a.at[i][c] : a.at[r][c];
+        }
+    }
+    a.write(packed, N * N);
+    Int<T> room[L];
+    for (int i = 0; i < N; ++i) {
+        std::memcpy(room, &exchanged[i], sizeof room);
+        for (int64_t l = 0; l < L; ++l) pivots[l * N + i] = int32_t(room[l] + 1);
+        std::memcpy(room, &of[i], sizeof room);
+        for (int64_t l = 0; l < L; ++l) order[l * N + i] = room[l];
     }
 }
 
-template <class T, int N> bool solve_few(const T* a, T* b, int64_t k, bool upper, bool unit) {
+// The last ones, which do not fill a vector, by arrays of as many.
+template <class T, int N> void factors_of_few(const T* from, int64_t count, bool pivot, T* packed, int32_t* pivots, int64_t* order) {
+    constexpr int64_t L = lanes<T>;
+    parallel((count + L - 1) / L, 1 + 20000 / (N * N * N * L), [&](int64_t begin, int64_t end) {
+        for (int64_t u = begin * L; u < end * L; u += L) {
+            if (u + L <= count) {
+                eliminate_beside<T, N>(from + u * N * N, pivot, packed + u * N * N, pivots + u * N, order + u * N);
+                continue;
+            }
+            const int64_t rest = count - u;
+            T a[L * N * N] = {}, made[L * N * N];
+            int32_t exchanges[L * N];
+            int64_t orders[L * N];
+            std::copy_n(from + u * N * N, rest * N * N, a);
+            eliminate_beside<T, N>(a, pivot, made, exchanges, orders);
+            std::copy_n(made, rest * N * N, packed + u * N * N);
+            std::copy_n(exchanges, rest * N, pivots + u * N), std::copy_n(orders, rest * N, order + u * N);
+        }
+    });
+}
+
+// Columns of x become the solutions; whether all have one.
+template <class T, int N> bool solve_beside(const T* from, T* b, int64_t k, bool upper, bool unit) {
+    Beside<T, N> a;
+    a.read(from, N * N);
     bool regular = true;
-    for (int i = 0; i < N; ++i) regular &= unit || a[i * N + i] != 0;
+    for (int i = 0; i < N && !unit; ++i) regular &= !math::any(a.at[i][i] == Vec<T>{});
     if (!regular) return false;
     for (int64_t j = 0; j < k; ++j) {
-        T x[N];
-        for (int i = 0; i < N; ++i) x[i] = b[i * k + j];
-        if (upper) {
-            for (int i = N - 1; i >= 0; --i) {
-                if (!unit) x[i] /= a[i * N + i];
-                for (int r = 0; r < i; ++r) x[r] -= a[r * N + i] * x[i];
-            }
-        } else {
-            for (int i = 0; i < N; ++i) {
-                if (!unit) x[i] /= a[i * N + i];
-                for (int r = i + 1; r < N; ++r) x[r] -= a[r * N + i] * x[i];
-            }
+        Beside<T, N, 1> x;
+        x.read(b + j, N * k, k);
+        for (int s = 0; s < N; ++s) {
+            const int i = upper ? N - 1 - s : s;
+            if (!unit) x.at[i][0] /= a.at[i][i];
+            for (int r = upper ? 0 : i + 1; r < (upper ? i : N); ++r) x.at[r][0] -= a.at[r][i] * x.at[i][0];
         }
-        for (int i = 0; i < N; ++i) b[i * k + j] = x[i];
+        x.write(b + j, N * k, k);
     }
     return true;
+}
+
+template <class T, int N> bool solutions_of_few(const T* a, int64_t count, int64_t k, bool upper, bool unit, T* x) {
+    constexpr int64_t L = lanes<T>;
+    std::atomic<bool> regular{true};
+    parallel((count + L - 1) / L, 1 + 20000 / (N * N * std::max<int64_t>(k, 1) * L), [&](int64_t begin, int64_t end) {
+        for (int64_t u = begin * L; u < end * L; u += L) {
+            bool good;
+            if (u + L <= count) {
+                good = solve_beside<T, N>(a + u * N * N, x + u * N * k, k, upper, unit);
+            } else {
+                const int64_t rest = count - u;
+                T some[L * N * N];
+                std::fill_n(some, L * N * N, T(1));
+                std::copy_n(a + u * N * N, rest * N * N, some);
+                T* right = scratch<T>(0, L * N * k);
+                std::fill(std::copy_n(x + u * N * k, rest * N * k, right), right + L * N * k, T(0));
+                good = solve_beside<T, N>(some, right, k, upper, unit);
+                std::copy_n(right, rest * N * k, x + u * N * k);
+            }
+            if (!good) regular.store(false);
+        }
+    });
+    return regular;
 }
 
 // Calls body(number of the matrix, room for BLOCK columns): small matrices on all threads, others by products that are.
@@ -139,13 +227,15 @@ template <class T, class F> void each(int64_t count, int64_t m, int64_t n, F&& b
 template <class T>
 void lu_factors(const T* from, int64_t count, int64_t m, int64_t n, bool pivot, T* packed, int32_t* pivots, int64_t* order) {
     const int64_t k = std::min(m, n);
+    if (m == n && count > 1) {
+        if (n == 2) return factors_of_few<T, 2>(from, count, pivot, packed, pivots, order);
+        if (n == 3) return factors_of_few<T, 3>(from, count, pivot, packed, pivots, order);
+        if (n == 4) return factors_of_few<T, 4>(from, count, pivot, packed, pivots, order);
+    }
     each<T>(count, m, n, [&](int64_t i, T* room) {
         T* a = std::copy(from + i * m * n, from + (i + 1) * m * n, packed + i * m * n) - m * n;
         int64_t* exchanged = scratch<int64_t>(0, k);
-        if (m == 2 && n == 2) eliminate_few<T, 2>(a, exchanged, pivot);
-        else if (m == 3 && n == 3) eliminate_few<T, 3>(a, exchanged, pivot);
-        else if (m == 4 && n == 4) eliminate_few<T, 4>(a, exchanged, pivot);
-        else eliminate(a, m, n, exchanged, pivot, room);
+        eliminate(a, m, n, exchanged, pivot, room);
         int64_t* of = order + i * m;
         for (int64_t r = 0; r < m; ++r) of[r] = r;
         for (int64_t r = 0; r < k; ++r) {
@@ -157,15 +247,15 @@ void lu_factors(const T* from, int64_t count, int64_t m, int64_t n, bool pivot, 
 
 template <class T>
 bool solve_triangles(const T* a, const T* b, int64_t count, int64_t n, int64_t k, bool upper, bool unit, T* out) {
+    std::copy_n(b, count * n * k, out);
+    if (count > 1) {
+        if (n == 2) return solutions_of_few<T, 2>(a, count, k, upper, unit, out);
+        if (n == 3) return solutions_of_few<T, 3>(a, count, k, upper, unit, out);
+        if (n == 4) return solutions_of_few<T, 4>(a, count, k, upper, unit, out);
+    }
     std::atomic<bool> regular{true};
     each<T>(count, n, std::min(n, k), [&](int64_t i, T* room) {
-        T* x = std::copy(b + i * n * k, b + (i + 1) * n * k, out + i * n * k) - n * k;
-        const T* own = a + i * n * n;
-        const bool good = n == 2   ? solve_few<T, 2>(own, x, k, upper, unit)
-                          : n == 3 ? solve_few<T, 3>(own, x, k, upper, unit)
-                          : n == 4 ? solve_few<T, 4>(own, x, k, upper, unit)
-                                   : solve(own, n, x, k, upper, unit, room);
-        if (!good) regular.store(false);
+        if (!solve(a + i * n * n, n, out + i * n * k, k, upper, unit, room)) regular.store(false);
     });
     return regular;
 }

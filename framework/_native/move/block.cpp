@@ -281,20 +281,27 @@ void copy_bytes(const char* from, char* to, int64_t n) {
              [&](int64_t begin, int64_t end) { memcpy(to + begin, from + begin, size_t(end - begin)); });
 }
 
-void fill_bytes(char* to, int64_t n, int value) {
-    parallel(n, GRAIN_BYTES, [&](int64_t begin, int64_t end) { memset(to + begin, value, size_t(end - begin)); });
-}
-
 void fill_elements(char* to, int64_t n, int bytes, const Pair& bits) {
     typedef char Line __attribute__((vector_size(64)));
     Line line;
     for (int i = 0; i < 64; i += bytes) memcpy(reinterpret_cast<char*>(&line) + i, &bits, size_t(bytes));
-    const int64_t size = n * bytes, lines = size / 64;
+    int64_t size = n * bytes;
+    // stores that cross lines of the cache take half again as long
+    const int64_t before = int64_t(-uintptr_t(to) % 64);
+    if (size >= 256 && before % bytes == 0) memcpy(to, &line, size_t(before)), to += before, size -= before;
+    const int64_t lines = size / 64;
     parallel(lines, GRAIN_BYTES / 64, [=](int64_t begin, int64_t end) {
-        const Line x = line;  // a register, which `this` is not known to be
-        for (int64_t i = begin; i < end; ++i) put(to + i * 64, x);
+        const Line x = line;  // registers, which `this` is not known to be
+        char* const first = to;
+        for (int64_t i = begin; i < end; ++i) put(first + i * 64, x);
     });
     memcpy(to + lines * 64, &line, size_t(size - lines * 64));
+}
+
+void fill_bytes(char* to, int64_t n, int value) {
+    Pair bits;
+    memset(&bits, value, sizeof bits);
+    fill_elements(to, n, 1, bits);
 }
 
 void copy_block(Block b, int bytes, const char* from, char* to) {

@@ -157,7 +157,7 @@ FW_UNARY(rint, (math::rint<Vec<T>>(x)))
 FW_UNARY(frac, (x - math::trunc<Vec<T>>(x)))
 FW_UNARY(hard_gate, (hard_gate<T>(x)))
 FW_UNARY(hardswish, (x * hard_gate<T>(x)))
-FW_UNARY(hardswish_slope, (x <= splat<T>(-3) ? Vec<T>{} : x < splat<T>(3) ? x / splat<T>(3) + splat<T>(0.5) : splat<T>(1)))
+FW_UNARY(hardswish_slope, (x <= splat<T>(-3) ? Vec<T>{} : x < splat<T>(3) ? divided<T>(x, 3) + splat<T>(0.5) : splat<T>(1)))
 FW_TERNARY(smooth, (smooth<T>(x - y, z)))
 FW_TERNARY(huber, (huber<T>(x - y, z)))
 FW_UNARY(isfinite, as_numbers<T>(finite<T>(x)))
@@ -187,13 +187,29 @@ template <class T> void i_nextafter(T* d, const T* a, const T* b, const T*, int6
     each(d, a, b, n, [](Vec<T> x, Vec<T> y) -> Vec<T> { return next_after<T>(x, y); });
 }
 
+// The same where f changes what is rare only, which is asked of some vectors together.
+template <class T, class R, class F> FW_INLINE void each_but_rare(T* d, const T* a, int64_t n, R rare, F f) {
+    constexpr int64_t L = lanes<T>, SOME = 4;
+    int64_t i = 0;
+    for (; i + SOME * L <= n; i += SOME * L) {
+        Vec<T> x[SOME];
+        Mask<T> found{};
+#pragma GCC unroll 4
+        for (int64_t k = 0; k < SOME; ++k) x[k] = load(a + i + k * L), found |= rare(x[k]);
+        if (math::any(found))
+#pragma GCC unroll 4
+            for (int64_t k = 0; k < SOME; ++k) x[k] = f(x[k]);
+#pragma GCC unroll 4
+        for (int64_t k = 0; k < SOME; ++k) store<T>(d + i + k * L, x[k]);
+    }
+    each(d + i, a + i, n - i, f);
+}
+
 // Some of them where operands are the same number throughout, which is not loaded again: the second, or the third, too.
 // What is nan is left to the others. Limits: a number that is not less (greater), or is nan, is taken as it is, which is one
 // instruction of the processor unless the limit is 0, whose sign counts.
 template <class T> FW_INLINE Vec<T> at_least(Vec<T> x, Vec<T> y) { return x <= y ? y : x; }
 template <class T> FW_INLINE Vec<T> at_most(Vec<T> x, Vec<T> y) { return x >= y ? y : x; }
-template <class T> FW_INLINE Vec<T> greater_of(Vec<T> x, Vec<T> y) { return y > x ? y : x; }
-template <class T> FW_INLINE Vec<T> less_of(Vec<T> x, Vec<T> y) { return y < x ? y : x; }
 
 #define FW_SECOND(name, expression)                                                         \
     template <class T> void f_##name(T* d, const T* a, const T* b, const T*, int64_t n) {   \
@@ -244,11 +260,12 @@ template <class T> void f_raised(T* d, const T* a, const T* b, const T* c, int64
 }
 template <class T> void f_finite_or(T* d, const T* a, const T* b, const T* c, int64_t n) {
     const Vec<T> y = splat<T>(*b), z = splat<T>(*c);
-    each(d, a, n, [y, z](Vec<T> x) -> Vec<T> { return finite_or<T>(x, y, z); });
+    each_but_rare(d, a, n, [](Vec<T> x) { return abs<T>(x) == splat<T>(math::inf<T>); },
+                  [y, z](Vec<T> x) -> Vec<T> { return finite_or<T>(x, y, z); });
 }
 template <class T> void f_where_nan(T* d, const T* a, const T* b, const T* c, int64_t n) {
     const Vec<T> y = splat<T>(*b);
-    if (a == c) each(d, a, n, [y](Vec<T> x) -> Vec<T> { return x != x ? y : x; });
+    if (a == c) each_but_rare(d, a, n, [](Vec<T> x) { return x != x; }, [y](Vec<T> x) -> Vec<T> { return x != x ? y : x; });
     else each(d, a, c, n, [y](Vec<T> x, Vec<T> z) -> Vec<T> { return x != x ? y : z; });
 }
 template <class T> void f_shrink(T* d, const T* a, const T* b, const T* c, int64_t n) {

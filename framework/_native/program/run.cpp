@@ -99,6 +99,15 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
     bool made_once[MOST_SLOTS] = {};  // registers that hold one number from the first block on
     for (int i = 0; settled && i < program.once; ++i) made_once[compiled.steps[i].second.d] = true;
     auto one_number = [&](int s) { return is_number(s) || made_once[s]; };
+    const int steps = int(compiled.steps.size());
+    Instruction<T> first_ones[32];  // chosen once; those of longer programs with each block
+    auto chosen = [&](int i) {
+        const auto& [ordinary, step] = compiled.steps[size_t(i)];
+        const Fixed<T> fixed = compiled.fixed[size_t(i)];
+        const bool quick = fixed.run && one_number(step.b) && (!fixed.third || one_number(step.c));
+        return quick ? fixed.run : ordinary;
+    };
+    for (int i = 0; i < std::min(steps, 32); ++i) first_ones[i] = chosen(i);
     for (int64_t at = begin, n; at < end; at += n) {
         n = std::min(whole - at % whole, end - at);
         const T* inputs[MOST_SLOTS];
@@ -106,14 +115,12 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
             inputs[i] = argument(operands[i], program.truth[i], slots[i], filled[i], at, n, size);
         T* place = to ? to + (at - begin) : straight ? layout.template in_a_row<T>(*target, at, n) : nullptr;
         slots[slot] = place ? place : free;
-        if (place && compiled.steps.size() > 1)  // the result's lines come while the first steps compute
+        if (place && steps > 1)  // the result's lines come while the first steps compute
             for (int64_t i = 0; i < n; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(slots[slot] + i, 1);
         auto in = [&](int s) { return s < program.arguments ? inputs[s] : slots[s]; };
-        for (int i = first_step; i < int(compiled.steps.size()); ++i) {
-            const auto& [ordinary, step] = compiled.steps[i];
-            const Fixed<T> fixed = compiled.fixed[i];
-            const bool quick = fixed.run && one_number(step.b) && (!fixed.third || one_number(step.c));
-            const auto instruction = quick ? fixed.run : ordinary;
+        for (int i = first_step; i < steps; ++i) {
+            const Step& step = compiled.steps[size_t(i)].second;
+            const auto instruction = i < 32 ? first_ones[i] : chosen(i);
             instruction(slots[step.d], in(step.a), in(step.b), in(step.c), settled && i < program.once ? size : n);
         }
         if (settled) first_step = program.once;

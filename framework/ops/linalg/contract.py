@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...backends import device_code
 from ...errors import ShapeError
 from ..record.rounded import native_or_wide
-from .cuda_slopes import product
+from . import cublas
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -26,6 +27,17 @@ def matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
 
 
 _cpu_matmul = native_or_wide("matmul", partial(matmul_kernel, np), "summed")  # what matmul does on the CPU
+
+
+def product(x: Any, y: Any) -> Any:
+    """``x @ y`` in a rule: by our kernels; on a GPU without copies of what is turned."""
+    if type(x) is np.ndarray is type(y):
+        return _cpu_matmul(x, y)
+    if device_code.is_device_array(x) and device_code.is_device_array(y):
+        found = cublas.product(x, y)
+        if found is not NotImplemented:
+            return found
+    return x @ y
 
 
 @lru_cache(maxsize=1024)

@@ -1,22 +1,11 @@
-"""The middle of the gradients of factors on GPUs (``slopes.cu``), each by one launch instead of some ten; and
-products in such rules, of operands as they lie."""
+"""The middle of the gradients of factors on GPUs (``slopes.cu``), each by one launch instead of some ten."""
 
 from pathlib import Path
 from typing import Any
 
 from ...backends import cuda, device_code, device_launcher
-from . import cublas
 
 _SOURCE = device_code.source(Path(__file__).with_name("slopes.cu"), dtypes="fd")
-
-
-def product(x: Any, y: Any) -> Any:
-    """``x @ y`` in a rule: on a GPU without copies of what is turned."""
-    if device_code.is_device_array(x) and device_code.is_device_array(y):
-        found = cublas.product(x, y)
-        if found is not NotImplemented:
-            return found
-    return x @ y
 
 
 def _launched(name: str, like: Any, given: tuple, *settings: Any) -> Any:

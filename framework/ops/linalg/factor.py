@@ -29,7 +29,8 @@ from ..shape.diagonals import diagonal_op, tril_op, triu_op
 from ..shape.slices import put_slice, slice_op
 from ..shape.view import reshape_op
 from . import cuda_triangular, lapack
-from .cuda_slopes import eigen_middle, mirrored, product, singular_middle
+from .contract import product
+from .cuda_slopes import eigen_middle, mirrored, singular_middle
 from .matmul import swap_last
 
 

@@ -17,7 +17,7 @@ from ..shape.diagonals import tril, tril_op, triu, triu_op
 from ..shape.join import cat_op
 from ..shape.slices import put_slice, slice_op
 from . import cuda_lu
-from .cuda_slopes import product
+from .contract import product
 from .factor import column, matrix, mirror, triangular_op, turned
 from .matmul import in_one_batch, promoted, swap_last
 

@@ -10,7 +10,7 @@ from ..record.batched import Batched, known, leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, sum_to
-from .cuda_slopes import product
+from .contract import product
 from .decompositions import svdvals
 from .factor import eigh_op, eigvalsh_op, matrix, svd_op, turned
 from .matmul import matmul_op

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...philox import coins
-from ..linalg.cuda_slopes import product
+from ..linalg.contract import product
 from ..random.cuda import factor
 from ..shape.broadcast import sum_to
 

@@ -11,7 +11,7 @@ from ...autograd.mode import state
 from ...backends import cuda, cudnn_recurrent, device_code, device_launcher
 from ..language.cuda import DeviceKernel
 from ..language.cuda_fold import fold_of_elements
-from ..linalg.cuda_slopes import product
+from ..linalg.contract import product
 
 _SOURCE = device_code.source(Path(__file__).with_name("recurrent.cu"), "meet.cuh", cooperative=True,
                              dtypes="fd")
