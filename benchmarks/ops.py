@@ -7,9 +7,10 @@
 The calls are those of the sample table of the tests, so an op cannot be forgotten. Their arrays are repeated
 along a new first dimension until they have the wanted size; where the two libraries then refuse, or disagree,
 a size is left out (a square matrix of 16 MB is no batch of small ones), and where a result takes more than
-some GB (all pairs of many rows). With channels last it is the images that become more, and only calls that
-have some are made; with operands that broadcast, all but the first keep one element of their first dimension;
-``out`` gives the function a tensor for its result. Each row is the fastest of several calls, taken in turns,
+some GB (all pairs of many rows). What PyTorch puts off (conjugates) is made before the clock stops. With
+channels last it is the images that become more, and only calls that have some are made; with operands that
+broadcast, all but the first keep one element of their first dimension; ``out`` gives the function a tensor
+for its result. Each row is the fastest of several calls, taken in turns,
 by the processor's time where one thread runs; a call that changes its inputs gets the same ones again. Rows
 go to a file as they come, and those it has are not measured again: a long table can be stopped and gone on
 with.
@@ -166,7 +167,11 @@ def _call(M: ModuleType, sample: Any, kind: Kind, given: list) -> tuple[Callable
         sample.call(filling, *given)
         return lambda: sample.call(filling, *given), out
     if kind.way == "forward":
-        return lambda: sample.call(M, *given), result
+        call = partial(sample.call, M, *given)
+        late = [y for y in _leaves(result, M) if y.is_conj() or y.is_neg()]
+        if not late:
+            return call, result
+        return lambda: [y.resolve_conj().resolve_neg() for y in _leaves(call(), M)], result
 
     def both() -> Any:
         leaves = [y for y in _leaves(sample.call(M, *given), M) if y.requires_grad]

@@ -56,7 +56,8 @@ def test_exchanges_that_cannot_be_are_left_to_the_formula() -> None:
 
 
 @native
-@pytest.mark.parametrize("shape", [(5, 1, 1), (2, 3, 3, 3), (37, 2, 2), (16, 3, 3), (35, 4, 4), (32, 32), (33, 33), (2, 70, 70), (40, 65),
+@pytest.mark.parametrize("shape", [(5, 1, 1), (2, 3, 3, 3), (37, 2, 2), (16, 3, 3), (35, 4, 4), (32, 32),
+                                   (33, 33), (2, 70, 70), (40, 65),
                                    (65, 40), (3, 2, 7)])
 @pytest.mark.parametrize("pivot", [True, False])
 def test_lu_factors_are_those_of_the_formula(shape: tuple, pivot: bool) -> None:

@@ -26,7 +26,7 @@ from ..node import Leaf, Node, Pick, notes_of
 from ..quiet import hush, quiet, speak
 from ..seam import BACKWARD, Event, intercepted, settled
 from ..sparse_door import is_sparse, sparse
-from ..tensor import Tensor, as_tensor, set_node, wrap
+from ..tensor import Tensor, as_tensor, counter_of, set_node, wrap
 from . import streams
 from .arguments import GradientEdge, place_of, seeds_of, stand_ins, tensors_given
 from .mode import masked_walks, set_recording, state
@@ -102,9 +102,10 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         seeds = seeds_of(roots, grad_outputs, _live(create_graph), "grad")
         found = _walk(roots, seeds, retain, create_graph, targets)
     results: list[Tensor | None] = []
+    given = () if grad_outputs is None else (grad_outputs,) if isinstance(grad_outputs, Tensor) else grad_outputs
     for i, (t, g) in enumerate(zip(wanted, found)):
         if type(g) is np.ndarray and type(t) is Tensor:  # nearly every one
-            results.append(wrap(g))
+            results.append(_sharing(wrap(g), given))
             continue
         if g is None and not materialize_grads and not allow_unused:
             what = "a gradient edge" if isinstance(t, GradientEdge) else f"shape {list(t.shape)}"
@@ -116,6 +117,15 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         found_g = None if g is None else as_tensor(g)
         results.append(sparse().like(t, found_g) if found_g is not None and is_sparse(t) else found_g)
     return tuple(results)
+
+
+def _sharing(result: Tensor, given: Sequence) -> Tensor:
+    """A gradient, which counts its changes with the one given whose memory it has, if it has."""
+    own = result._array
+    for g in given:
+        if type(g) is Tensor and (own.base is not None or own is g._array) and _owner(own) is _owner(g._array):
+            result._counter = g._counter or counter_of(g)
+    return result
 
 
 def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
@@ -293,8 +303,9 @@ def _run_in_streams(pending: dict, heap: list, retain: bool, live: bool, needed:
                     late.append((edge, g))
                     mine = False
                     continue
-                if ge is g or not _lies_alone(edge, ge):
-                    ge = _own_array(edge, ge)  # a leaf's .grad is the user's: never shared with another's
+                # a leaf's .grad is the user's: never shared with another's
+                if (needed is None or not _is_handed_through(ge, g)) and (ge is g or not _lies_alone(edge, ge)):
+                    ge = _own_array(edge, ge)
             if heap:
                 _add(pending, heap, edge, ge, owned, fresh)
             elif node is None:
@@ -418,6 +429,18 @@ def _lies_alone(leaf: Leaf, g: Any) -> bool:
 
 
 _ALONE = 3  # the view's, ours and the call's
+
+
+def _is_handed_through(ge: Any, g: Any) -> bool:
+    """Whether a gradient is the one that was handed to the node, or a part of it, and lies in order: where
+    ``grad`` asks for it, it need not be copied. What rules keep is never given away so."""
+    return type(ge) is np.ndarray is type(g) and ge.flags.carray and _owner(ge) is _owner(g)
+
+
+def _owner(a: Any) -> Any:
+    while isinstance(a, np.ndarray) and a.base is not None:
+        a = a.base
+    return a
 
 
 def _own_array(leaf: Leaf, g: Any) -> Any:

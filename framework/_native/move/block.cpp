@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -240,6 +241,20 @@ template <class T> void copy_turned(int64_t count, int64_t each, const char* fro
 }
 #endif
 
+// One line of at most 64 bytes again and again, side by side: by vectors, of as many lines as make whole ones.
+void repeat_line(const char* from, int64_t line, int64_t count, char* to) {
+    typedef char Some __attribute__((vector_size(64)));
+    alignas(64) char pattern[64 * 64];
+    const int64_t period = line * 64 / std::gcd(line, int64_t(64)), total = count * line, whole = total / period;
+    for (int64_t k = 0; k < period; k += line) memcpy(pattern + k, from, size_t(line));
+    parallel(whole, grain_of(period), [&](int64_t begin, int64_t end) {
+        char* const first = to;
+        for (int64_t i = begin; i < end; ++i)
+            for (int64_t k = 0; k < period; k += 64) put(first + i * period + k, get<Some>(pattern + k));
+    });
+    memcpy(to + whole * period, pattern, size_t(total - whole * period));
+}
+
 // Short lines that lie side by side in both places are elements, which need no loop of their own.
 bool copied_as_elements(Block& b, int bytes, const char* from, char* to) {
     const int last = b.ndim - 1;
@@ -247,6 +262,7 @@ bool copied_as_elements(Block& b, int bytes, const char* from, char* to) {
     const int64_t line = b.shape[last] * bytes;
     if (line < 4 || line > 64) return false;
     --b.ndim;
+    if (b.ndim == 1 && b.from[0] == 0 && b.to[0] == line) return repeat_line(from, line, b.shape[0], to), true;
 #if defined(FW_AVX512)
     if (b.ndim == 1 && b.from[0] == -line && b.to[0] == line && line <= 32 && line % 2 == 0) {
         if (line % 4) copy_turned<uint16_t>(b.shape[0], line / 2, from, to);
@@ -312,6 +328,11 @@ void copy_block(Block b, int bytes, const char* from, char* to) {
     }
     int last = b.ndim - 1;
     if (last == 0 && b.from[0] == bytes && b.to[0] == bytes) return copy_bytes(from, to, b.shape[0] * bytes);
+    if (last == 0 && b.from[0] == 0 && b.to[0] == bytes && bytes <= int(sizeof(Pair))) {
+        Pair bits{};
+        memcpy(&bits, from, size_t(bytes));
+        return fill_elements(to, b.shape[0], bytes, bits);
+    }
     if (copied_as_elements(b, bytes, from, to)) return;
     int d = dense_elsewhere(b, bytes);
     by_bytes(bytes, [&](auto x) {

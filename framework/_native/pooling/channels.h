@@ -66,4 +66,42 @@ template <class F> void each_pixel(const PoolShape& s, int64_t channels, int64_t
     });
 }
 
+// Whether no pixel is in two windows.
+inline bool are_apart(const PoolShape& s) {
+    bool apart = true;
+    for (const PoolAxis& a : s.axis) apart = apart && (a.out == 1 || a.stride >= a.kernel) && (a.kernel == 1 || a.dilation == 1);
+    return apart;
+}
+
+// Along an axis of windows apart, place by place: the window that a place is in, if any, and as which of its elements.
+struct Along {
+    const int64_t out, kernel, step;
+    int64_t window, element;
+
+    Along(const PoolAxis& a, int64_t place)
+        : out(a.out), kernel(a.kernel), step(a.out == 1 ? a.in + 2 * a.padding : a.stride),
+          window((place + a.padding) / step), element((place + a.padding) % step) {}
+    bool inside() const { return window < out && element < kernel; }
+    void next() {
+        if (++element == step) element = 0, ++window;
+    }
+};
+
+// f(image, pixel, window, element) for the pixels of all images where windows are apart; window is -1 where none has it.
+template <class F> void each_pixel_apart(const PoolShape& s, int64_t channels, F&& f) {
+    const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
+    const int64_t lines = x.in * y.in, images = s.planes / channels;
+    parallel(images * lines, 1 + (1 << 14) / (1 + z.in * channels), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t image = i / lines, line = i % lines;
+            const Along a(x, line / y.in), b(y, line % y.in);
+            const bool there = a.inside() && b.inside();
+            const int64_t windows = (a.window * y.out + b.window) * z.out, elements = (a.element * y.kernel + b.element) * z.kernel;
+            Along c(z, 0);
+            for (int64_t l = 0; l < z.in; ++l, c.next())
+                f(image, line * z.in + l, there && c.inside() ? windows + c.window : -1, elements + c.element);
+        }
+    });
+}
+
 }  // namespace fw::windows

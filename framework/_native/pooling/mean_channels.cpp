@@ -28,9 +28,7 @@ template <class F> void each_line(const PoolShape& s, F&& f) {
 constexpr int64_t few_elements = 9, some_elements = 64;
 
 bool each_alone(const PoolShape& s) {
-    bool apart = true;
-    for (const PoolAxis& a : s.axis) apart = apart && (a.out == 1 || a.stride >= a.kernel);
-    return s.window() <= (apart ? some_elements : few_elements);
+    return s.window() <= (are_apart(s) ? some_elements : few_elements);
 }
 
 // Of windows that share little: each for itself, in registers.
@@ -76,6 +74,17 @@ template <class T> void spread_alone(const PoolShape& s, int64_t channels, const
     for (int64_t line = 0; line < s.axis[0].out * v.out; ++line)
         for (int64_t l = 0; l < w.out; ++l)
             share[size_t(line * w.out + l)] = shares.of<T>(shares.line(line / v.out, line % v.out), l);
+    if (are_apart(s))
+        return each_pixel_apart(s, channels, [&](int64_t image, int64_t pixel, int64_t window, int64_t) {
+            T* to = x + (image * s.in_size() + pixel) * channels;
+            if (window < 0) return void(std::fill_n(to, channels, T(0)));
+            const T* from = y + (image * s.out_size() + window) * channels;
+            const Vec<T> by = splat(share[size_t(window)]);
+            for (int64_t c = 0; c < channels; c += lanes<T>) {
+                const int64_t n = std::min<int64_t>(lanes<T>, channels - c);
+                keep(to + c, some(from + c, n) * by, n);
+            }
+        });
     each_pixel(s, channels, channels, [&](int64_t image, int64_t pixel, int64_t i, int64_t j, int64_t l) {
         const T* from = y + image * s.out_size() * channels;
         T* to = x + (image * s.in_size() + pixel) * channels;

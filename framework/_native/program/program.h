@@ -16,7 +16,7 @@ template <class T> using Instruction = void (*)(T* d, const T* a, const T* b, co
 constexpr int MOST_SLOTS = 64;            // arguments, constants, registers and the result of a program
 constexpr int64_t L1_BYTES = 24 << 10;    // what the registers of a block may take
 constexpr int64_t LEAST_BLOCK = 128, MOST_BLOCK = 2048;
-constexpr int64_t STEPS_BLOCK = 2048;      // of several steps: the stores of the last one, if they are few, wait in the
+constexpr int64_t STEPS_BLOCK = 1024;      // of several steps: the stores of the last one, if they are few, wait in the
                                           // processor while the next block is computed
 constexpr int64_t SCRATCH_BYTES = std::max<int64_t>(L1_BYTES, (MOST_SLOTS + 2) * LEAST_BLOCK * 8);
 constexpr int64_t PIECE_COST = 1 << 16;   // additions that are worth a thread's attention

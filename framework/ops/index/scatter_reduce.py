@@ -8,7 +8,7 @@ from ...dtypes import FLOATING
 from ...errors import ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor
-from ..pointwise.arithmetic import over
+from ..pointwise.arithmetic import mul_op, over
 from ..pointwise.choose import where_op
 from ..record import autocast
 from ..record.args import one_dim, real_arg, tensor_arg
@@ -26,10 +26,10 @@ from .scatter import (
     _check,
     _grid,
     _sources,
-    gather,
     gather_op,
     scatter,
     scatter_add,
+    scatter_op,
     ungather,
 )
 
@@ -116,7 +116,8 @@ def _combined(x: Any, at: int, index: Any, src: Any, reduce: str, include_self: 
     if reduce == "prod":
         for k in range(index.shape[at]):
             part, values = slice_along(index, at, slice(k, k + 1)), slice_along(src, at, slice(k, k + 1))
-            base = scatter(base, at, part, gather(base, at, part) * values)  # type: ignore[operator]
+            there = mul_op.run(gather_op.run(base, part, dim=at), values)
+            base = scatter_op.run(base, there, part, dim=at)
         return base
     # index and src were looked at; a block of autocast has a say in scatter_add
     total: Any = scatter_add(base, at, index, src) if autocast.used else _add(base, at, index, src)

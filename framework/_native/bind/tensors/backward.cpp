@@ -342,6 +342,20 @@ bool Walk::pulled(PyObject* op, const nb::object& edges, Objects& grads) {
     return true;
 }
 
+// Whether a gradient is the one that was handed to the node, or a part of it, and lies in order: where `grad` asks for it, it
+// need not be copied. What rules keep is never given away so.
+bool is_handed_through(PyObject* grad, PyObject* given) {
+    if (!PyArray_CheckExact(grad) || !PyArray_CheckExact(given)) return false;
+    auto* found = reinterpret_cast<PyArrayObject*>(grad);
+    if (!PyArray_ISCARRAY(found)) return false;
+    const auto owner = [](PyObject* a) {
+        while (PyArray_Check(a) && PyArray_BASE(reinterpret_cast<PyArrayObject*>(a)))
+            a = PyArray_BASE(reinterpret_cast<PyArrayObject*>(a));
+        return a;
+    };
+    return owner(grad) == owner(given);
+}
+
 void Walk::hand_on(PyObject* op, const nb::object& edges, const Objects& grads, bool fresh) {
     const nb::object given = std::move(g);
     bool given_mine = mine;
@@ -357,7 +371,8 @@ void Walk::hand_on(PyObject* op, const nb::object& edges, const Objects& grads, 
                                   ? PyArray_BASE(reinterpret_cast<PyArrayObject*>(grad.ptr())) != nullptr
                                   : whole || !asked(grad.ptr(), word_base).is_none();
             PyObject* home = slot(edge, at_leaf_home);
-            if ((whole || base) && (!home || home == Py_None || !asked(home, word_array).is(grad))) {
+            if ((whole || base) && (!home || home == Py_None || !asked(home, word_array).is(grad)) &&
+                !(limited && is_handed_through(grad.ptr(), given.ptr()))) {
                 const nb::object leaf = nb::borrow(edge);
                 if (given_mine && whole && !limited && is_true(called(takes_over, leaf, nb::borrow(op)).ptr())) {
                     late.emplace_back(leaf, given);
