@@ -667,3 +667,39 @@ def test_memory_is_filled_from_any_address_on(dtype: type) -> None:
             continue
         t.fill_(3)
         assert (x == 3).all() and room[:offset].max(initial=0) == 0 and room[offset + x.nbytes:].max() == 0
+
+
+PAIRS = {  # expressions of two steps that one loop computes: their arrays, and numbers
+    "x + number * (y * z)": ("x y z", {"number": 0.3}),
+    "x + number * (y / z)": ("x y z", {"number": -1.7}),
+    "where(x != x, other, where(x == 1e999, high, where(x == -1e999, low, x)))":
+        ("x", {"other": 0.5, "high": 3.0, "low": -0.0}),
+    "where(x != x, other, minimum(maximum(x, low), high))": ("x", {"other": -0.0, "low": -1.5, "high": 1.0}),
+}
+
+
+@pytest.mark.parametrize("text", PAIRS)
+@pytest.mark.parametrize("dtype", [*FLOATS, np.int32, np.int64])
+@pytest.mark.parametrize("number", [None, 0.0, -0.0, math.nan, 2.0])
+def test_two_steps_in_one_loop_give_the_bits_of_two(text: str, dtype: type, number: float | None) -> None:
+    """Arrays side by side take the loop; gaps, and numbers that are nan, the two steps."""
+    names, numbers = PAIRS[text]
+    if np.dtype(dtype).kind == "i" and (number is None or number != 2 or text != next(iter(PAIRS))):
+        pytest.skip("whole numbers have one such pair, and no such number")
+    numbers = numbers if number is None else dict.fromkeys(numbers, number)
+    rng, order = np.random.default_rng(0), (*names.split(), *numbers)
+    odd = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.5, 1e-40]
+    arrays = [np.resize(odd, 5000) if np.dtype(dtype).kind == "f" else rng.integers(-9, 9, 5000)
+              for _ in names.split()]
+    arrays = [rng.permutation(np.where(rng.random(5000) < 0.8, rng.standard_normal(5000) * 3, a)).astype(dtype)
+              for a in arrays]
+    kernel = native_kernel(text, order, array_function(text, ", ".join(order), np), tuple(numbers))
+    for n in (1, 15, 64, 100, 5000):
+        whole = [a[:n] for a in arrays]
+        with np.errstate(all="ignore"):
+            found = kernel(*whole, *numbers.values())
+            apart = kernel(*[np.repeat(a, 2)[::2] for a in whole], *numbers.values())
+        assert found.tobytes() == apart.tobytes()
+        with np.errstate(all="ignore"):
+            plain = array_function(text, ", ".join(order), np)(*whole, *map(dtype, numbers.values()))
+        np.testing.assert_array_equal(found, plain)

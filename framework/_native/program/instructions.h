@@ -278,6 +278,30 @@ template <class T> void f_shrink(T* d, const T* a, const T* b, const T* c, int64
 #undef FW_SECOND_OF_THREE
 #undef FW_LIMIT
 
+// Other numbers for nan, inf and -inf, or for nan and what is beyond limits.
+template <class T> void b_mended(T* d, const T* const* p, int64_t n) {
+    const Vec<T> high = splat<T>(*p[1]), low = splat<T>(*p[2]), other = splat<T>(*p[4]);
+    each_but_rare(d, p[0], n, [](Vec<T> x) { return ~(abs<T>(x) < splat<T>(math::inf<T>)); },
+                  [=](Vec<T> x) -> Vec<T> { return x != x ? other : finite_or<T>(x, high, low); });
+}
+template <class T> void b_limited(T* d, const T* const* p, int64_t n) {
+    const Vec<T> low = splat<T>(*p[1]), high = splat<T>(*p[2]), other = splat<T>(*p[4]);
+    const bool zero = *p[1] == 0 || *p[2] == 0;
+    if (zero) each(d, p[0], n, [=](Vec<T> x) -> Vec<T> { return x != x ? other : at_most<T>(at_least<T>(x, low), high); });
+    else each(d, p[0], n, [=](Vec<T> x) -> Vec<T> { return x != x ? other : less_of<T>(greater_of<T>(x, low), high); });
+}
+// x + y * z * number, x + y / z * number
+template <class T> void b_plus_product(T* d, const T* const* p, int64_t n) {
+    const Bare<T> by = unwrapped<T>(splat<T>(*p[2]));
+    each(d, p[0], p[1], p[3], n, [by](Vec<T> y, Vec<T> z, Vec<T> x) -> Vec<T> {
+        return wrapped<T>(unwrapped<T>(x) + unwrapped<T>(y) * unwrapped<T>(z) * by);
+    });
+}
+template <class T> void b_plus_quotient(T* d, const T* const* p, int64_t n) {
+    const Vec<T> by = splat<T>(*p[4]);
+    each(d, p[0], p[1], p[5], n, [by](Vec<T> y, Vec<T> z, Vec<T> x) -> Vec<T> { return y / z * by + x; });
+}
+
 #undef FW_UNARY
 #undef FW_BINARY
 #undef FW_TERNARY
@@ -325,8 +349,31 @@ template <class T> struct Instructions<T, false> {
 #undef IT
 #undef I3
 
+constexpr int operands_of(int first, int second) { return first | second << 3; }
+template <class T>
+constexpr Both<T> plus_product = {"mul_mul", "add", 1, operands_of(3, 1), operands_of(4, 0), false, b_plus_product<T>};
+template <class T, bool Whole> struct Boths {
+    static constexpr Both<T> all[] = {plus_product<T>};
+};
+template <class T> struct Boths<T, false> {
+    static constexpr Both<T> all[] = {
+        plus_product<T>, {"div", "mul_add", 0, operands_of(3, 4), operands_of(0, 2), false, b_plus_quotient<T>},
+        {"finite_or", "where_nan", 2, operands_of(1, 1), operands_of(6, 2), true, b_mended<T>},
+        {"limit", "where_nan", 2, operands_of(1, 1), operands_of(6, 2), true, b_limited<T>}};
+};
+
 template <class T> constexpr auto& instructions() {
     return Instructions<T, std::numeric_limits<T>::is_integer>::all;
+}
+
+// The loop for both steps of a program, if there is one.
+template <class T> const Both<T>* both_of(const std::vector<Step>& steps, int result) {
+    if (steps.size() != 2 || steps[1].d != result || steps[0].d == result) return nullptr;
+    const Step &one = steps[0], &two = steps[1];
+    const int operands[] = {two.a, two.b, two.c};
+    for (const Both<T>& b : Boths<T, std::numeric_limits<T>::is_integer>::all)
+        if (one.name == b.first && two.name == b.second && operands[b.through] == one.d && (!b.same || one.a == two.a)) return &b;
+    return nullptr;
 }
 
 // By name, as programs write them; nullptr for a name that numbers of this type do not have.

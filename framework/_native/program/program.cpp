@@ -26,6 +26,7 @@ template <class T> void compile_as(const Program& program, Compiled<T>& made) {
         made.fixed.push_back(found->fixed);
         made.cost += found->cost;
     }
+    made.both = both_of<T>(program.steps, program.result());
     made.fits = true;
 }
 

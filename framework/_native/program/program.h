@@ -36,8 +36,18 @@ template <class T> struct Fixed {
     bool reads_third = false;  // whether there is a third one besides
 };
 
+// Two steps that one loop computes: what the first one makes is the second one's operand `through`. p: the operands of both, a, b
+// and c; `arrays` and `numbers` have a bit for each that is looked at. same: whether both have the same a.
+template <class T> struct Both {
+    const char *first, *second;
+    int through, arrays, numbers;
+    bool same;
+    void (*run)(T* d, const T* const* p, int64_t n);
+};
+
 template <class T> struct Compiled {
     std::vector<std::pair<Instruction<T>, Step>> steps;
+    const Both<T>* both = nullptr;  // where they are such steps
     std::vector<Fixed<T>> fixed;  // of each step
     std::vector<T> constants;
     std::vector<int> costs;  // of each step
@@ -103,6 +113,8 @@ template <class T> struct Run {
         return slot < program.arguments ? operands[slot].constant : slot < program.first_register();
     }
     const T* number_at(int slot, T& value) const;
+    bool are_both() const;
+    void both(int64_t begin, int64_t end, T* to) const;
     bool is_bare() const;
     void bare(int64_t begin, int64_t end, T* to) const;
     enum class Lines { NONE, ARRAYS, FIRST_ONCE, SECOND_ONCE };  // how one instruction runs line by line, if it does

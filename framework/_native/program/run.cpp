@@ -167,6 +167,36 @@ template <class T> bool Run<T>::is_bare() const {
     return takes_numbers();
 }
 
+// Whether the program is two steps that are one loop, of arrays that lie as its result does and numbers that are not nan.
+template <class T> bool Run<T>::are_both() const {
+    const Both<T>* both = compiled.both;
+    if (!both || std::any_of(program.truth.begin(), program.truth.end(), [](bool t) { return t; })) return false;
+    const Step &one = compiled.steps[0].second, &two = compiled.steps[1].second;
+    const int slots[] = {one.a, one.b, one.c, two.a, two.b, two.c};
+    for (int k = 0; k < 6; ++k) {
+        const int slot = slots[k];
+        T number{};
+        if (both->arrays >> k & 1 && (slot >= program.arguments || !operands[size_t(slot)].flat)) return false;
+        if (!(both->numbers >> k & 1)) continue;
+        if (slot >= program.first_register() || !is_number(slot)) return false;
+        if (number_at(slot, number), number != number) return false;
+    }
+    return true;
+}
+
+template <class T> void Run<T>::both(int64_t begin, int64_t end, T* to) const {
+    const Step &one = compiled.steps[0].second, &two = compiled.steps[1].second;
+    const int slots[] = {one.a, one.b, one.c, two.a, two.b, two.c};
+    const T* p[6];
+    T numbers[6];
+    for (int k = 0; k < 6; ++k) {
+        p[k] = nullptr;
+        if (compiled.both->arrays >> k & 1) p[k] = reinterpret_cast<const T*>(operands[size_t(slots[k])].data) + begin;
+        if (compiled.both->numbers >> k & 1) p[k] = number_at(slots[k], numbers[k]);
+    }
+    compiled.both->run(to, p, end - begin);
+}
+
 template <class T> bool Run<T>::in_lines(const Operand& o) const {
     return o.flat || o.constant || o.strides[layout.merged - 1] == int64_t(sizeof(T));
 }
@@ -271,6 +301,7 @@ template <class T> void Run<T>::bare_lines(int64_t begin, int64_t end, T* to, Li
 }
 
 template <class T> void Run<T>::compute(int64_t begin, int64_t end, T* to) const {
+    if (are_both()) return both(begin, end, to);
     if (is_bare()) return bare(begin, end, to);
     if (const Lines kind = bare_kind(); kind != Lines::NONE) return bare_lines(begin, end, to, kind);
     blocks(begin, end, to, [](const Run&, const T*, int64_t, int64_t) {});

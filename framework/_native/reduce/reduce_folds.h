@@ -25,6 +25,11 @@ template <class T> struct Sum : Fold<T> {
     template <class V> static FW_INLINE V join(V a, V b) { return a + b; }
 };
 
+template <class T> struct SumOfNumbers : Sum<T> {  // of what is not nan
+    static constexpr bool plain = false;
+    static FW_INLINE Vec<T> map(Vec<T> x, Vec<T>) { return x == x ? x : Vec<T>{}; }
+};
+
 template <class T> struct SumOfSquares : Sum<T> {
     static constexpr bool plain = false;
     static FW_INLINE Vec<T> map(Vec<T> x, Vec<T>) { return x * x; }

@@ -40,6 +40,8 @@ template <class T> void extreme(const Plan& plan, const char* x, T* out, bool la
     largest ? fold<Largest<T>>(plan, x, out) : fold<Smallest<T>>(plan, x, out);
 }
 
+template <class T> void total_of_numbers(const Plan& plan, const char* x, T* out) { fold<SumOfNumbers<T>>(plan, x, out); }
+
 template <class T> void norm(const Plan& plan, const char* x, T* out) { fold<SumOfSquares<T>, Root>(plan, x, out); }
 
 template <class T> void product(const Plan& plan, const char* x, T* out) { fold<Product<T>>(plan, x, out); }
@@ -53,6 +55,7 @@ void truth(const Plan& plan, const char* x, uint8_t* out, bool all) {
 #define FW_OF(T)                                                  \
     template void total(const Plan&, const char*, T*, bool);      \
     template void extreme(const Plan&, const char*, T*, bool);    \
+    template void total_of_numbers(const Plan&, const char*, T*); \
     template void norm(const Plan&, const char*, T*);             \
     template void product(const Plan&, const char*, T*);
 FW_OF(float)

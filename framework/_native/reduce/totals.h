@@ -8,6 +8,7 @@ namespace reduce {
 
 template <class T> void total(const Plan& plan, const char* x, T* out, bool divided);    // float, double
 template <class T> void extreme(const Plan& plan, const char* x, T* out, bool largest);  // and int32_t, int64_t
+template <class T> void total_of_numbers(const Plan& plan, const char* x, T* out);       // of what is not nan: float, double
 template <class T> void norm(const Plan& plan, const char* x, T* out);                   // Euclid's, of float and double
 template <class T> void product(const Plan& plan, const char* x, T* out);                // float, double, uint64_t
 void wrapped_sum(const Plan& plan, const char* x, uint64_t* out);  // modulo 2^64, with a sign, too

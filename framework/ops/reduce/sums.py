@@ -180,7 +180,7 @@ def _nanmean_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) ->
     return in_dtype(_wide_nansum(xp, x, dims, keepdim) / count, x.dtype)
 
 
-nansum_op = Op("nansum", "x", kernel=_nansum_kernel, native="nansum_of_halves", halves=True,
+nansum_op = Op("nansum", "x", kernel=_nansum_kernel, native="nansum", halves=True,
                batch=along("dims"), infer=reduced)
 nanmean_op = Op("nanmean", "x", kernel=_nanmean_kernel, batch=along("dims"), infer=reduced)
 

@@ -32,7 +32,9 @@ nb::object vector_norm(Array x, double ord, nb::handle dims, bool keepdim) {
     return ord == 2 ? fold_halves(x, dims, {Reduction::norm, 0, keepdim, 0}) : not_implemented();
 }
 
-nb::object nansum_of_halves(Array x, nb::handle dims, bool keepdim) {
+nb::object nansum(Array x, nb::handle dims, bool keepdim) {
+    if (x.is<float>()) return run<float>(x, dims, keepdim, total_of_numbers<float>);
+    if (x.is<double>()) return run<double>(x, dims, keepdim, total_of_numbers<double>);
     return fold_halves(x, dims, {Reduction::nansum, 0, keepdim, 0});
 }
 
@@ -129,7 +131,7 @@ FW_BIND(m) {
     nb::arg x("x"), dims("dims"), keepdim("keepdim");
     m.def("sum", &sum, x, dims, keepdim);
     m.def("mean", &mean, x, dims, keepdim);
-    m.def("nansum_of_halves", &nansum_of_halves, x, dims, keepdim);
+    m.def("nansum", &nansum, x, dims, keepdim);
     m.def("vector_norm", &vector_norm, x, nb::arg("ord"), dims, keepdim);
     m.def("prod", &prod, x);
     m.def("amax", &extreme<true>, x, dims, keepdim);
