@@ -691,8 +691,8 @@ def test_two_steps_in_one_loop_give_the_bits_of_two(text: str, dtype: type, numb
     odd = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.5, 1e-40]
     arrays = [np.resize(odd, 5000) if np.dtype(dtype).kind == "f" else rng.integers(-9, 9, 5000)
               for _ in names.split()]
-    arrays = [rng.permutation(np.where(rng.random(5000) < 0.8, rng.standard_normal(5000) * 3, a)).astype(dtype)
-              for a in arrays]
+    mixed = [np.where(rng.random(5000) < 0.8, rng.standard_normal(5000) * 3, a) for a in arrays]
+    arrays = [rng.permutation(a).astype(dtype) for a in mixed]
     kernel = native_kernel(text, order, array_function(text, ", ".join(order), np), tuple(numbers))
     for n in (1, 15, 64, 100, 5000):
         whole = [a[:n] for a in arrays]

@@ -96,8 +96,10 @@ def seeds_of(roots: list, grads: Any, live: bool, op: str) -> list:
             raise TypeError(f"{op}: a gradient must be a Tensor or None, got {kind_of(g)}")
         else:
             check_fits(g, root, f"{op}: a gradient")
-        # a leaf's .grad is the user's; grad() gives the gradient of a tensor by itself as it was given
-        seeds.append(_own(g._array) if type(node) is Leaf and not live and op != "grad" else g if live else g._array)
+        if live:
+            seeds.append(g)
+        else:  # a leaf's .grad is the user's; grad() gives the gradient of a tensor by itself as it came
+            seeds.append(_own(g._array) if type(node) is Leaf and op != "grad" else g._array)
     return seeds
 
 

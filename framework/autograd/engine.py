@@ -102,7 +102,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         seeds = seeds_of(roots, grad_outputs, _live(create_graph), "grad")
         found = _walk(roots, seeds, retain, create_graph, targets)
     results: list[Tensor | None] = []
-    given = () if grad_outputs is None else (grad_outputs,) if isinstance(grad_outputs, Tensor) else grad_outputs
+    given: Sequence = (grad_outputs,) if isinstance(grad_outputs, Tensor) else grad_outputs or ()
     for i, (t, g) in enumerate(zip(wanted, found)):
         if type(g) is np.ndarray and type(t) is Tensor:  # nearly every one
             results.append(_sharing(wrap(g), given))
@@ -123,7 +123,9 @@ def _sharing(result: Tensor, given: Sequence) -> Tensor:
     """A gradient, which counts its changes with the one given whose memory it has, if it has."""
     own = result._array
     for g in given:
-        if type(g) is Tensor and (own.base is not None or own is g._array) and _owner(own) is _owner(g._array):
+        if type(g) is not Tensor or own.base is None and own is not g._array:
+            continue
+        if _owner(own) is _owner(g._array):
             result._counter = g._counter or counter_of(g)
     return result
 
@@ -303,9 +305,9 @@ def _run_in_streams(pending: dict, heap: list, retain: bool, live: bool, needed:
                     late.append((edge, g))
                     mine = False
                     continue
-                # a leaf's .grad is the user's: never shared with another's
-                if (needed is None or not _is_handed_through(ge, g)) and (ge is g or not _lies_alone(edge, ge)):
-                    ge = _own_array(edge, ge)
+                through = needed is not None and _is_handed_through(ge, g)
+                if not through and (ge is g or not _lies_alone(edge, ge)):
+                    ge = _own_array(edge, ge)  # a leaf's .grad is the user's: never shared with another's
             if heap:
                 _add(pending, heap, edge, ge, owned, fresh)
             elif node is None:
