@@ -149,3 +149,51 @@ class Watched:
     def __call__(self, *arguments, **out):
         self.ran.append(out["out"].ctypes.data if out else None)
         return self.kernel(*arguments, **out)
+
+
+def in_python(monkeypatch):
+    """The engine's walk without C++."""
+    monkeypatch.setattr(engine, "_walk_back", None)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_what_comes_through_is_the_gradient_that_was_given(native, monkeypatch, reuse):
+    """``grad`` does not copy it, and it counts its changes with the one given; what is saved is never given."""
+    if not native:
+        in_python(monkeypatch)
+    a, b = leaf(0), leaf(1)
+    g = fw.ones(SHAPE, dtype=fw.float64)
+    grad = fw.autograd.grad
+    for found in (grad(a + b, [a, b], g), grad(a.reshape(-1), a, g.reshape(-1)), grad(a, a, g),
+                  grad(fw.cat([a, b]), [a, b], fw.cat([g, g]))):
+        assert all(fw.equal(x, g) and x._array.flags.writeable for x in found)
+    (found,) = fw.autograd.grad(a + 1, a, g)
+    assert found.data_ptr() == g.data_ptr()
+    kept = leaf(2)
+    y = (kept * g).sum()  # keeps g
+    found.mul_(2)
+    with pytest.raises(RuntimeError, match="in place"):
+        y.backward()
+    for program in (lambda: (a * b, b), lambda: (a @ b.mT, b), lambda: (a.exp(), a), lambda: (a.sum(), b)):
+        y, saved = program()
+        before = saved.detach().clone()
+        (found,) = fw.autograd.grad(y, a, fw.ones_like(y))
+        found.zero_()
+        assert fw.equal(saved, before)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_gradients_of_leaves_are_their_own(native, monkeypatch, reuse):
+    if not native:
+        in_python(monkeypatch)
+    a, b = leaf(0), leaf(1)
+    g = fw.ones(SHAPE, dtype=fw.float64)
+    (a + b).backward(g)
+    (a.reshape(-1)).backward(g.reshape(-1), inputs=[a])
+    c = leaf(2)
+    c.backward(g)
+    d = leaf(3)
+    (d * 1).t().t().backward(g, inputs=[d])
+    for x in (a, b, c, d):
+        x.grad.zero_()
+    assert (g == 1).all() and a.grad.data_ptr() != b.grad.data_ptr()

@@ -121,3 +121,36 @@ def test_gradients_with_channels_last_come_without_a_copy_and_are_nobody_elses()
     assert not np.shares_memory(one, two)
     one[...] = 7
     assert (two == 1).all()
+
+
+VOLUMES = [  # size, kernel, stride, padding
+    ((4, 6, 6), (2, 2, 2), (2, 2, 2), (0, 0, 0)), ((5, 6, 7), (3, 3, 3), (2, 2, 2), (1, 1, 1)),
+    ((5, 5, 6), (3, 2, 3), (3, 4, 3), (1, 0, 1)), ((4, 5, 6), (4, 5, 6), (1, 1, 1), (0, 0, 0)),
+    ((3, 9, 8), (1, 4, 4), (1, 3, 5), (0, 2, 1)), ((6, 6, 6), (3, 3, 3), (1, 1, 1), (1, 1, 1)),
+]
+
+
+@pytest.mark.parametrize(("size", "kernel", "stride", "padding"), VOLUMES)
+@pytest.mark.parametrize("channels", [3, 16, 70, 128])
+def test_pooling_of_volumes(size, kernel, stride, padding, channels):
+    """Windows that are apart, with gaps, that overlap, that are few or one."""
+    rng = np.random.default_rng(channels)
+    x = np.round(rng.standard_normal((2, *size, channels)) * 2).astype(np.float32)
+    x[rng.random(x.shape) < 0.02] = np.nan
+    x = np.moveaxis(x, -1, 1)
+    out = tuple(pool._out_size(*each, False) for each in zip(size, kernel, stride, padding, (1, 1, 1)))
+    layout = pool._layout(kernel, stride, padding, (1, 1, 1), out)
+    where = pool.max_position.plain(x, **layout)
+    y = np.moveaxis(rng.standard_normal((2, *out, channels)).astype(np.float32), -1, 1)
+    np.testing.assert_array_equal(native(pool.max_pool, x, **layout), pool.max_pool.plain(x, **layout))
+    np.testing.assert_array_equal(native(pool.max_position, x, **layout), where)
+    where = np.moveaxis(np.ascontiguousarray(np.moveaxis(where, 1, -1)), -1, 1)
+    np.testing.assert_allclose(native(pool.max_spread, y, where, x_shape=x.shape, **layout),
+                               pool.max_spread.plain(y, where, x_shape=x.shape, **layout), 1e-5, 1e-5)
+    np.testing.assert_array_equal(native(pool.max_collect, x, where, **layout),
+                                  pool.max_collect.plain(x, where, **layout))
+    mean = {**{k: v for k, v in layout.items() if k != "dilation"}, "include": False, "divisor": None}
+    x = np.nan_to_num(x)
+    np.testing.assert_allclose(native(pool.avg_pool, x, **mean), pool.avg_pool.plain(x, **mean), 1e-5, 1e-5)
+    np.testing.assert_allclose(native(pool.avg_spread, y, x_shape=x.shape, **mean),
+                               pool.avg_spread.plain(y, x_shape=x.shape, **mean), 1e-5, 1e-5)

@@ -79,6 +79,9 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     for one backward each; all run as one (``func.vmap``), and the results have that dimension, too.
     only_inputs: PyTorch's; only its default is possible.
 
+    A gradient that comes through unchanged, of a view or a sum, say, is in the memory of the one given (as
+    PyTorch's is); what backward() writes to ``.grad`` never is.
+
     >>> x = fw.tensor(3.0, requires_grad=True)
     >>> (g,) = fw.autograd.grad(x ** 3, x, create_graph=True)
     >>> fw.autograd.grad(g, x)
