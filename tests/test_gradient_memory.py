@@ -158,7 +158,7 @@ def in_python(monkeypatch):
 
 @pytest.mark.parametrize("native", [True, False])
 def test_what_comes_through_is_the_gradient_that_was_given(native, monkeypatch, reuse):
-    """``grad`` does not copy it, and it counts its changes with the one given; what is saved is never given."""
+    """``grad`` does not copy it, and counts its changes with the one given; what is saved is never given."""
     if not native:
         in_python(monkeypatch)
     a, b = leaf(0), leaf(1)

@@ -559,3 +559,42 @@ def test_keys_that_are_one_tensor_or_numbers_in_tensors():
                       (fw.tensor([True]), "does not fit"), ((one, one, one), "dimension")):
         with pytest.raises(IndexError, match=text):
             x[key]
+
+
+LONG = [(100, 2, 3), (300, 8), (3, 400), (5, 3, 70, 2), (1, 400, 1), (2, 130, 2), (7, 1, 129, 1),
+        (40, 1, 1, 9)]
+
+
+@pytest.mark.parametrize("shape", LONG)
+@pytest.mark.parametrize("smaller", [False, True])
+@pytest.mark.parametrize("layout", ["rows", "turned", "gaps"])
+def test_positions_of_many_short_rows_and_steps(shape, smaller, layout):
+    """Dimensions that follow one another are one, short rows and steps go together: NumPy's numbers, and a
+    position out of range is found wherever it stands."""
+    def laid(a):
+        if layout == "turned":
+            return np.ascontiguousarray(a.T).T
+        return np.repeat(a, 2, axis=-1)[..., ::2] if layout == "gaps" else a
+
+    rng = np.random.default_rng(0)
+    for dim in range(len(shape)):
+        x = laid(rng.standard_normal(shape).astype(np.float32))
+        own = tuple(max(1, n - (smaller and d != dim)) for d, n in enumerate(shape))
+        index = laid(rng.integers(0, shape[dim], own))
+        out = fw.gather(fw.from_numpy(x), dim, fw.from_numpy(index)).numpy()
+        part = tuple(slice(None) if d == dim else slice(n) for d, n in enumerate(own))
+        np.testing.assert_array_equal(out, np.take_along_axis(x[part], index, dim))
+        src = laid(rng.standard_normal(own).astype(np.float32))
+        wanted = x.astype(np.float64)
+        places = list(np.indices(own))
+        places[dim] = index
+        np.add.at(wanted, tuple(places), src)
+        found = fw.scatter_add(fw.from_numpy(x), dim, fw.from_numpy(index), fw.from_numpy(src))
+        np.testing.assert_allclose(found.numpy(), wanted, 1e-4, 1e-4)
+        for place in (0, index.size // 2, index.size - 1):
+            for bad in (shape[dim], -1 - shape[dim], 2**62, -2**63):
+                wrong = np.array(index, order="C")
+                wrong.reshape(-1)[place] = bad
+                with pytest.raises(IndexError):
+                    fw.gather(fw.from_numpy(x), dim, fw.from_numpy(laid(wrong)))
+                assert _native.module.gather(x, laid(wrong), dim=dim) is NotImplemented

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "base/pool_internal.h"
+#include "base/vecmath_core.h"
 #include "index/index.h"
 
 namespace fw::moving {
@@ -20,18 +21,33 @@ Elements::Elements(const View& index, int ndim, const int64_t* far_shape, const 
     if (index.type() != Type::int64 || index.ndim() != ndim || ndim < 1 || ndim > MOST_INDEX_DIMS || dim < 0 || dim >= ndim || !index.size()) return;
     for (int d = 0; d < ndim; ++d)
         if (d != dim && index.shape(d) > far_shape[d]) return;
-    int last = ndim - 1, k = int(dim);
     p.index = index.data<const char>();
+    // dimensions on one side of dim that follow one another in all three arrays are one
+    int64_t shape[MOST_INDEX_DIMS], own[MOST_INDEX_DIMS], near[MOST_INDEX_DIMS], far[MOST_INDEX_DIMS];
+    int dims = 0, k = -1;
+    for (int d = 0; d < ndim; ++d) {
+        const int64_t size = index.shape(d);
+        if (size == 1 && d != dim) continue;
+        const int to = dims - 1;
+        if (d != dim && to >= 0 && to != k && own[to] == size * index.stride(d) && near[to] == size * near_strides[d] &&
+            far[to] == size * far_strides[d]) {
+            shape[to] *= size, own[to] = index.stride(d), near[to] = near_strides[d], far[to] = far_strides[d];
+            continue;
+        }
+        if (d == dim) k = dims;
+        shape[dims] = size, own[dims] = index.stride(d), near[dims] = near_strides[d], far[dims++] = far_strides[d];
+    }
+    const int last = dims - 1;
     for (int d = 0; d < last; ++d) {
         if (d == k) continue;
-        p.far_outer[p.outer.ndim] = far_strides[d];
-        p.outer.add(index.shape(d), index.stride(d), near_strides[d]);
+        p.far_outer[p.outer.ndim] = far[d];
+        p.outer.add(shape[d], own[d], near[d]);
     }
-    p.n = far_shape[k], p.width = p.band = index.shape(last);
-    p.index_next = index.stride(last), p.near_next = near_strides[last], p.far_jump = far_strides[k];
+    p.n = far_shape[dim], p.width = p.band = shape[last];
+    p.index_next = own[last], p.near_next = near[last], p.far_jump = far[k];
     if (k != last) {
-        p.steps = index.shape(k), p.index_step = index.stride(k), p.near_step = near_strides[k];
-        p.far_next = far_strides[last];
+        p.steps = shape[k], p.index_step = own[k], p.near_step = near[k];
+        p.far_next = far[last];
         if (shared && p.units() < threads()) {  // threads get columns of their own, and do not meet in a cache line
             int64_t line = LINE / bytes, most = (p.width + line - 1) / line;
             p.band = std::min(p.width, (most + threads() - 1) / threads() * line);
@@ -66,113 +82,146 @@ private:
     }
 };
 
-// The offsets of `width` positions in the far array, those of further columns `far_next` apart; false if one is
-// out of range. Last: dim is the last dimension, and they are elements instead of bytes.
-template <bool Last> FW_INLINE bool read_offsets(const Elements& p, const char* index, int64_t width, int64_t* offsets) {
-    bool wrong = false;
-    int64_t n = p.n, step = p.index_next, jump = p.far_jump, next = p.far_next;
-    int64_t j = 0;
-    if (step == 8) {
-        using V = Vec<int64_t>;
-        constexpr int L = lanes<int64_t>;
-        V column{}, bad{}, size = splat(n), by = splat(jump);
-        for (int i = 0; i < L; ++i) column[i] = i * next;
-        for (; j + L <= width; j += L, column += L * next) {
-            V k = load(reinterpret_cast<const int64_t*>(index) + j);
-            k += (k < 0) & size;
-            const V there = (k >= 0) & (k < size);
-            bad |= ~there;
-            k &= there;  // a wrong one may be too large to be multiplied
-            store(offsets + j, Last ? k : k * by + column);
-        }
-        for (int i = 0; i < L; ++i) wrong |= bad[i] != 0;
-    }
-    for (; j < width; ++j) {
-        int64_t k = *reinterpret_cast<const int64_t*>(index + j * step);
-        k += k < 0 ? n : 0;
-        wrong |= uint64_t(k) >= uint64_t(n);
-        offsets[j] = Last ? k : int64_t(uint64_t(k) * uint64_t(jump) + uint64_t(j * next));  // k may be wrong
-    }
-    return !wrong;
-}
-
 template <class T> FW_INLINE T& at(char* p, int64_t offset) { return *reinterpret_cast<T*>(p + offset); }
 template <class T> FW_INLINE const T& at(const char* p, int64_t offset) {
     return *reinterpret_cast<const T*>(p + offset);
 }
 
-// Calls f(near offset, far offset) for each pair of some steps of a unit; false if a position is out of range.
-template <int64_t B, bool Last, class F>
-bool each_pair(const Elements& p, const ElementLine& l, int64_t from_step, int64_t to_step, F&& f) {
+// Positions become offsets: k jumps of so many bytes, those of -n to n - 1.
+struct Jumps {
+    using V = Vec<int64_t>;
+    const int64_t n, jump;
+    const bool narrow;  // whether both are numbers of 32 bits, which are multiplied in a third of the time
+
+    explicit Jumps(const Elements& p)
+        : n(p.n), jump(p.far_jump), narrow(p.n <= UINT32_MAX && p.far_jump >= 0 && p.far_jump <= UINT32_MAX) {}
+    // `bad` notes what is out of range; of that the offset is 0.
+    FW_INLINE V of(V k, V& bad) const {
+        k += (k < 0) & splat(n);
+        const V there = (k >= 0) & (k < splat(n));
+        bad |= ~there;
+        k &= there;
+#if defined(FW_AVX512)
+        if (narrow) return V(_mm512_mul_epu32(__m512i(k), __m512i(splat(jump))));
+#elif defined(FW_AVX2)
+        if (narrow) return V(_mm256_mul_epu32(__m256i(k), __m256i(splat(jump))));
+#endif
+        return k * splat(jump);
+    }
+    FW_INLINE int64_t of(int64_t k, bool& wrong) const {
+        k += k < 0 ? n : 0;
+        if (uint64_t(k) < uint64_t(n)) return k * jump;
+        wrong = true;
+        return 0;
+    }
+};
+
+// The offsets of `width` positions in the far array, those of further columns `next` apart; false if one is out of range.
+bool read_offsets(const Jumps& jumps, const char* index, int64_t step, int64_t next, int64_t width, int64_t* offsets) {
+    bool wrong = false;
+    int64_t j = 0;
+    if (step == 8) {
+        using V = Vec<int64_t>;
+        constexpr int L = lanes<int64_t>;
+        V column{}, bad{};
+        for (int i = 0; next && i < L; ++i) column[i] = i * next;
+#pragma GCC unroll 4
+        for (; j + L <= width; j += L, column += L * next)
+            store(offsets + j, jumps.of(load(reinterpret_cast<const int64_t*>(index) + j), bad) + column);
+        wrong = math::any(bad);
+    }
+    for (; j < width; ++j) offsets[j] = jumps.of(once(reinterpret_cast<const int64_t*>(index + j * step)), wrong) + j * next;
+    return !wrong;
+}
+
+// Calls f(near offset, bytes between its elements, far offset, offsets from there, how many) for pairs of some steps of a unit;
+// false if a position is out of range.
+template <class F>
+bool each_of_unit(const Elements& p, const Jumps& jumps, const ElementLine& l, int64_t from_step, int64_t to_step, F&& f) {
     int64_t offsets[CHUNK];
     for (int64_t s = from_step; s < to_step; ++s) {
         for (int64_t c = 0; c < l.width; c += CHUNK) {
-            int64_t m = std::min(CHUNK, l.width - c), near = l.near + s * p.near_step + c * p.near_next;
-            int64_t far = l.far + c * p.far_next;
-            const char* index = p.index + l.index + s * p.index_step + c * p.index_next;
+            const int64_t m = std::min(CHUNK, l.width - c);
             if (c % LONG == LONG - CHUNK) listen();
-            if (!read_offsets<Last>(p, index, m, offsets)) return false;
-            if (p.near_next == B)
-                for (int64_t j = 0; j < m; ++j) f(near + j * B, far + offsets[j] * (Last ? B : 1));
-            else
-                for (int64_t j = 0; j < m; ++j) f(near + j * p.near_next, far + offsets[j] * (Last ? B : 1));
+            if (!read_offsets(jumps, p.index + l.index + s * p.index_step + c * p.index_next, p.index_next, p.far_next, m, offsets))
+                return false;
+            f(l.near + s * p.near_step + c * p.near_next, p.near_next, l.far + c * p.far_next, offsets, m);
         }
     }
     return true;
 }
 
-// Whether the units are short rows, one after the other in all three arrays: some of them are read at once.
-template <int64_t B> bool are_short_rows(const Elements& p) {
-    if (p.steps != 1 || p.bands != 1 || p.far_next || p.far_jump != B || p.index_next != 8 || p.near_next != B) return false;
-    int64_t rows = 1;
-    for (int d = p.outer.ndim; d-- > 0; rows *= p.outer.shape[d])
-        if (p.outer.from[d] != rows * p.width * 8 || p.outer.to[d] != rows * p.width * B || p.far_outer[d] != rows * p.n * B)
-            return false;
-    return p.width <= CHUNK / 8;
-}
+// `count` positions, and their elements in the near array, one after the other. What follows from the place of one among
+// `period` of them is in `base`; then they begin `further` on in the far array.
+struct Run {
+    const char* index;
+    int64_t count, period, near, far, further;
+    int64_t base[CHUNK];
+};
 
-template <int64_t B, class F> bool each_pair_of_rows(const Elements& p, int64_t begin, int64_t end, F&& f) {
-    using V = Vec<int64_t>;
+template <int64_t B, class F> bool each_of_run(const Jumps& jumps, const Run& r, F&& f) {
     constexpr int L = lanes<int64_t>;
-    const int64_t at_once = std::min(CHUNK / p.width, end - begin);
-    const V size = splat(p.n);
-    int64_t base[CHUNK], offsets[CHUNK];  // where rows begin in the far array, in elements
-    for (int64_t r = 0, j = 0; r < at_once; ++r)
-        for (const int64_t next = j + p.width; j < next; ++j) base[j] = r * p.n;
-    for (int64_t row = begin; row < end; row += at_once) {
-        const int64_t m = std::min(at_once, end - row) * p.width, first = row * p.width, far = row * p.n;
-        const int64_t* index = reinterpret_cast<const int64_t*>(p.index) + first;
+    int64_t offsets[CHUNK];
+    for (int64_t done = 0, far = r.far; done < r.count; done += r.period, far += r.further) {
+        const int64_t m = std::min(r.period, r.count - done);
+        const int64_t* index = reinterpret_cast<const int64_t*>(r.index) + done;
+        if (done / LONG != (done + r.period) / LONG) listen();
         bool wrong = false;
+        Vec<int64_t> bad{};
         int64_t j = 0;
-        V bad{};
-        for (; j + L <= m; j += L) {
-            V k = load(index + j);
-            k += (k < 0) & size;
-            const V there = (k >= 0) & (k < size);
-            bad |= ~there;
-            store(offsets + j, (k & there) + load(base + j));
-        }
-        for (int i = 0; i < L; ++i) wrong |= bad[i] != 0;
-        for (; j < m; ++j) {
-            int64_t k = once(index + j);
-            k += k < 0 ? p.n : 0;
-            wrong |= uint64_t(k) >= uint64_t(p.n);
-            offsets[j] = int64_t(uint64_t(k) + uint64_t(base[j]));  // k may be wrong
-        }
+#pragma GCC unroll 4
+        for (; j + L <= m; j += L) store(offsets + j, jumps.of(load(index + j), bad) + load(r.base + j));
+        wrong = math::any(bad);
+        for (; j < m; ++j) offsets[j] = jumps.of(once(index + j), wrong) + r.base[j];
         if (wrong) return false;
-        for (j = 0; j < m; ++j) f((first + j) * B, (far + offsets[j]) * B);
+        f(r.near + done * B, B, far, offsets, m);
     }
     return true;
 }
 
-// The same for whole and parts of units: `begin` and `end` count steps.
+// Whether units are short and follow one another in the index and the near array, and at even distances in the far one.
+template <int64_t B> bool are_short_units(const Elements& p) {
+    const int64_t size = p.steps * p.width;
+    if (p.bands != 1 || size > CHUNK / 2 || !p.outer.ndim || p.index_next != 8 || p.near_next != B) return false;
+    if (p.steps > 1 && (p.index_step != p.width * 8 || p.near_step != p.width * B)) return false;
+    int64_t units = 1;
+    for (int d = p.outer.ndim; d-- > 0; units *= p.outer.shape[d])
+        if (p.outer.from[d] != units * size * 8 || p.outer.to[d] != units * size * B ||
+            p.far_outer[d] != units * p.far_outer[p.outer.ndim - 1])
+            return false;
+    return true;
+}
+
+// Whether a unit's steps are short and follow one another in the index and the near array.
+template <int64_t B> bool are_short_steps(const Elements& p) {
+    return p.steps > 1 && p.bands == 1 && p.width <= CHUNK / 2 && p.index_next == 8 && p.index_step == p.width * 8 &&
+           p.near_next == B && p.near_step == p.width * B;
+}
+
+// Whole units and parts of them, but for short ones: `begin` and `end` count steps. f as above.
 template <int64_t B, class F> bool each_pair(const Elements& p, int64_t begin, int64_t end, F&& f) {
-    if (are_short_rows<B>(p)) return each_pair_of_rows<B>(p, begin, end, f);
+    const Jumps jumps(p);
+    Run run;
+    if (are_short_units<B>(p)) {
+        const int64_t size = p.steps * p.width, together = CHUNK / size, unit = begin / p.steps, apart = p.far_outer[p.outer.ndim - 1];
+        run.index = p.index + unit * size * 8, run.count = (end - begin) * p.width, run.period = together * size;
+        run.near = unit * size * B, run.far = unit * apart, run.further = together * apart;
+        for (int64_t j = 0; j < std::min(run.period, run.count); ++j) run.base[j] = j / size * apart + j % p.width * p.far_next;
+        return each_of_run<B>(jumps, run, f);
+    }
+    run.period = CHUNK / p.width * p.width;
+    const bool short_steps = are_short_steps<B>(p);
+    for (int64_t j = 0; short_steps && j < run.period; ++j) run.base[j] = j % p.width * p.far_next;
     int64_t step = begin % p.steps;
-    bool last = p.far_next == 0 && p.far_jump == B;
     for (ElementLine l(p, begin / p.steps);; l.next()) {
-        int64_t stop = std::min(p.steps, step + end - begin);
-        if (!(last ? each_pair<B, true>(p, l, step, stop, f) : each_pair<B, false>(p, l, step, stop, f))) return false;
+        const int64_t stop = std::min(p.steps, step + end - begin);
+        if (short_steps) {
+            run.index = p.index + l.index + step * p.index_step, run.count = (stop - step) * p.width;
+            run.near = l.near + step * p.near_step, run.far = l.far, run.further = 0;
+            if (!each_of_run<B>(jumps, run, f)) return false;
+        } else if (!each_of_unit(p, jumps, l, step, stop, f)) {
+            return false;
+        }
         begin += stop - step, step = 0;
         if (begin == end) return true;
     }
@@ -182,8 +231,17 @@ template <int64_t B, class F> bool each_pair(const Elements& p, int64_t begin, i
 
 template <class T> bool gather_all(const Elements& p, const char* x, char* out) {
     std::atomic<bool> bad{false};
-    parallel(p.units() * p.steps, grain_of(p.band * int64_t(sizeof(T))), [&](int64_t begin, int64_t end) {
-        bool good = each_pair<sizeof(T)>(p, begin, end, [=](int64_t a, int64_t b) { at<T>(out, a) = at<T>(x, b); });
+    const int64_t steps = are_short_units<sizeof(T)>(p) ? p.steps : 1;  // that stay together
+    parallel(p.units() * p.steps / steps, grain_of(steps * p.band * int64_t(sizeof(T))), [&](int64_t begin, int64_t end) {
+        bool good = each_pair<sizeof(T)>(p, begin * steps, end * steps, [=](int64_t near, int64_t next, int64_t far, const int64_t* offsets, int64_t m) {
+            char* to = out + near;
+            const char* from = x + far;
+            if (next == sizeof(T))
+#pragma GCC unroll 8
+                for (int64_t j = 0; j < m; ++j) at<T>(to, j * int64_t(sizeof(T))) = at<T>(from, offsets[j]);
+            else
+                for (int64_t j = 0; j < m; ++j) at<T>(to, j * next) = at<T>(from, offsets[j]);
+        });
         if (!good) bad = true;
     });
     return !bad;
@@ -205,8 +263,16 @@ template <class T, class C> bool scatter_all(const Elements& p, const char* src,
     constexpr int64_t B = sizeof(T);
     std::atomic<bool> bad{false};
     parallel(p.units(), grain_of(p.unit_bytes(B)), [&](int64_t begin, int64_t end) {
-        bool good = each_pair<B>(p, begin * p.steps, end * p.steps,
-                                 [=](int64_t a, int64_t b) { combine(at<T>(out, b), at<T>(src, a)); });
+        const auto some = [=](int64_t near, int64_t next, int64_t far, const int64_t* offsets, int64_t m) {
+            const char* from = src + near;
+            char* to = out + far;
+            if (next == B)
+#pragma GCC unroll 8
+                for (int64_t j = 0; j < m; ++j) combine(at<T>(to, offsets[j]), at<T>(from, j * B));
+            else
+                for (int64_t j = 0; j < m; ++j) combine(at<T>(to, offsets[j]), at<T>(from, j * next));
+        };
+        bool good = each_pair<B>(p, begin * p.steps, end * p.steps, some);
         if (!good) bad = true;
     });
     return !bad;

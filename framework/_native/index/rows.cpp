@@ -209,6 +209,7 @@ void range_of(const int64_t* at, int64_t n, int64_t& smallest, int64_t& largest)
         int64_t a = at[begin], b = a, i = begin;
         V least[2] = {splat(a), splat(a)}, most[2] = {least[0], least[0]};
         for (; i + 2 * L <= end; i += 2 * L) {
+#pragma GCC unroll 2
             for (int k = 0; k < 2; ++k) {
                 V v = load(at + i + k * L);
                 least[k] = v < least[k] ? v : least[k];
