@@ -161,8 +161,10 @@ def tensor_repr(x: Tensor, name: str = "tensor") -> str:
 
 
 def _format(self: Tensor, spec: str) -> str:
+    """The text in an f-string: of one number it is the number, as programs print their losses."""
     if not spec:
-        return repr(self)
+        number = not self.ndim and type(self) is Tensor and self.device.type != "meta"
+        return format(self.item()) if number else repr(self)
     if self.ndim:
         raise TypeError(f"only a 0-dim tensor takes a format, this one has shape {list(self.shape)}")
     return format(self.item(), spec)

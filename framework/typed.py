@@ -87,17 +87,22 @@ def constructed(op: str, dtype: dtypes.DType | None, place: Device, args: tuple,
 def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The tensor in another dtype, given as such, as a type or as a name like "framework.FloatTensor".
 
-    Without ``dtype`` that name, with "cuda." before its last part on a GPU.
+    ``Tensor`` itself is the dtype and the device that new tensors take. Without ``dtype`` the name of the
+    tensor's own type, with "cuda." before its last part on a GPU.
 
     >>> fw.ones(2).type()
     'framework.FloatTensor'
     >>> fw.ones(2).type(fw.LongTensor)
     tensor([1, 1])
+    >>> fw.tensor([1, 2]).type(fw.Tensor)
+    tensor([1., 2.])
     """
     if dtype is None:
         return label(input.dtype, input.device.type)
     if isinstance(dtype, TensorType):
         return to(input, dtype.place, dtype.dtype)
+    if dtype is Tensor or isinstance(dtype, str) and dtype in ("framework.Tensor", "torch.Tensor"):
+        return to(input, as_device(None), dtypes.get_default_dtype())
     if not isinstance(dtype, str):
         return to(input, dtype)
     kind, place = _named(dtype, "type")

@@ -144,11 +144,12 @@ def test_places_inside_of_pytorch(tmp_path):
 import torch, torch._custom_ops, torch._dynamo, torch.onnx, torch.types
 from torch._dynamo.utils import is_compile_supported
 from torch.hub import _get_torch_home
-from torch.jit.annotations import BroadcastingList2
+from torch.jit.annotations import Any, BroadcastingList2, Dict, List, Optional, Tuple, Union
 from torch.onnx import symbolic_opset11
 from torch.onnx.symbolic_helper import parse_args
 from torch.types import _device, _dtype, _size
 from torch.utils.model_zoo import tqdm
+assert List[int].__origin__ is list and Optional[int] == Union[int, None] and Tuple and Dict and Any
 assert isinstance(torch.float32, _dtype) and isinstance(torch.device("cpu"), _device)
 assert _get_torch_home() + "/hub" == torch.hub.get_dir()
 assert not is_compile_supported("cpu")

@@ -151,6 +151,16 @@ def test_lookups() -> None:
             call()
 
 
+def test_registered_values_by_the_method_that_python_asks() -> None:
+    net = Net()
+    assert net.__getattr__("head") is net.head
+    assert net.head.__getattr__("weight") is net.head.weight
+    assert net.blocks[0].__getattr__("seen") is net.blocks[0].seen
+    for name in ("training", "nothing", "forward"):
+        with pytest.raises(AttributeError, match=f"'Net' object has no attribute '{name}'"):
+            net.__getattr__(name)
+
+
 def test_apply_train_requires_grad_zero_grad() -> None:
     net = Net()
     order: list[str] = []

@@ -130,3 +130,28 @@ def test_divisors_of_losses_of_16_bits_are_counted_exactly():
     x = fw.zeros(70_000, 2, dtype=fw.float16).log_softmax(1).detach().requires_grad_()
     fw.nn.functional.nll_loss(x, fw.zeros(70_000, dtype=fw.int64), reduction="mean").backward()
     assert x.grad[:, 0].max().item() < 0 and x.grad[:, 1].abs().max().item() == 0
+
+
+@pytest.mark.parametrize("equation, shapes, sums", [
+    ("i,j->ij", [(3,), (4,)], False), ("i,i->i", [(3,), (3,)], False), ("ij,k->k", [(3, 4), (3,)], False),
+    ("...i,...j->...ij", [(2, 3), (2, 4)], False), ("ij,jk->ik", [(3, 1), (1, 2)], False),
+    ("bi,bj->b", [(3, 4), (3, 2)], False), ("i,j,k->ijk", [(3,), (4,), (2,)], False),
+    ("i,i->", [(3,), (3,)], True), ("ij,jk->ik", [(2, 3), (3, 2)], True),
+    ("i,ij,jk->k", [(3,), (3, 4), (4, 2)], True)])
+def test_einsum_promotes_where_it_sums_no_products(equation, shapes, sums):
+    fw.manual_seed(0)
+    *some, last = [(fw.rand(shape) * 9).long() for shape in shapes]
+    for dtype, want in [(fw.float32, fw.float32), (fw.float64, fw.float64), (fw.int32, fw.int64)]:
+        if sums:
+            with pytest.raises(DTypeError, match="einsum: .* is framework.int64 but .* convert one"):
+                fw.einsum(equation, *some, last.to(dtype))
+        else:
+            got = fw.einsum(equation, *some, last.to(dtype))
+            assert got.dtype is want and fw.equal(got, fw.einsum(equation, *some, last).to(want))
+
+
+def test_gradients_of_einsum_are_of_the_operands_dtypes():
+    x, y = fw.ones(2, requires_grad=True), fw.ones(3, dtype=fw.float64, requires_grad=True)
+    fw.einsum("i,j->ij", x, y).sum().backward()
+    assert x.grad.dtype is fw.float32 and x.grad.tolist() == [3.0, 3.0]
+    assert y.grad.dtype is fw.float64 and y.grad.tolist() == [2.0, 2.0, 2.0]

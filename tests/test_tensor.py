@@ -124,6 +124,12 @@ def test_python_numbers():
     assert [10, 20, 30][fw.tensor(1)] == 20
     assert bool(fw.tensor([[1]])) and not fw.tensor(0.0)
     assert f"{fw.tensor(1.23456):.2f}" == "1.23" and f"{fw.tensor([1])}" == "tensor([1])"
+    loss = fw.tensor(0.1, requires_grad=True)
+    assert f"{loss} {loss * 2} {fw.tensor(3)} {fw.tensor(True)} {fw.tensor(1.5 - 2j)}" == \
+        "0.10000000149011612 0.20000000298023224 3 True (1.5-2j)"
+    assert f"{fw.tensor(1.5, dtype=fw.bfloat16)}" == "1.5" and str(fw.tensor(1.5)) == "tensor(1.5000)"
+    assert f"{fw.nn.Parameter(fw.tensor(1.0))}".startswith("Parameter containing")
+    assert f"{fw.ones((), device='meta')}".startswith("tensor(...")
     for wrong in (lambda: float(fw.ones(2)), lambda: fw.ones(2).item(), lambda: bool(fw.ones(2)),
                   lambda: bool(fw.ones(0)), lambda: [1][fw.tensor(0.0)], lambda: f"{fw.ones(2):.2f}"):
         with pytest.raises((ValueError, TypeError)):

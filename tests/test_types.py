@@ -102,6 +102,21 @@ def test_type_names_of_both_packages(monkeypatch):
             fw.ones(1).type(wrong)
 
 
+def test_the_class_of_all_tensors_as_a_type():
+    x = fw.tensor([1, 2])
+    for kind in (fw.Tensor, "torch.Tensor", "framework.Tensor"):
+        assert x.type(kind).dtype is fw.float32 and x.type(kind).tolist() == [1.0, 2.0]
+    y = fw.ones(2)
+    assert y.type(fw.Tensor) is y
+    layer = fw.nn.Linear(2, 1).double().type(fw.Tensor)
+    assert layer.weight.dtype is fw.float32 and layer.type(fw.DoubleTensor).bias.dtype is fw.float64
+    fw.set_default_dtype(fw.float64)
+    try:
+        assert x.type(fw.Tensor).dtype is fw.float64
+    finally:
+        fw.set_default_dtype(fw.float32)
+
+
 def test_new():
     x = fw.tensor([1, 2])
     assert x.new([1.7, 2]).tolist() == [1, 2] and x.new(3).shape == (3,) and x.new(2, 3).dtype is fw.int64

@@ -1,10 +1,12 @@
-"""PyTorch's words for arguments where one value stands for several: nothing is compiled, they are only to be
-read."""
+"""PyTorch's words for types of arguments: nothing is compiled, they are only to be read.
 
-from typing import Any
+Those of ``typing`` are found here, too, as models that were written for TorchScript import them from here.
+"""
 
-__all__ = ["BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "BroadcastingList4",
-           "BroadcastingList5", "BroadcastingList6"]
+from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: UP035 - programs import these names
+
+__all__ = ["Any", "Dict", "List", "Optional", "Tuple", "Union", "BroadcastingList1", "BroadcastingList2",
+           "BroadcastingList3", "BroadcastingList4", "BroadcastingList5", "BroadcastingList6"]
 
 
 class _Broadcasting:

@@ -124,6 +124,9 @@ class Module(Hookable, Tree):
     def __getattr__(self, name: str) -> Any:
         if "_parameters" not in self.__dict__ and name in _FIRST:
             raise AttributeError(f"{type(self).__name__}: super().__init__() was not called in __init__")
+        # Registered values are ordinary attributes, but programs call this, too: self.__getattr__("layer1")
+        if "_parameters" in self.__dict__ and (kind := _of(self, name)) is not None:
+            return getattr(self, REGISTRIES[kind])[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __delattr__(self, name: str) -> None:
@@ -388,8 +391,8 @@ class Module(Hookable, Tree):
         return self.to(dtypes.float32)
 
     def type(self, dst_type: Any) -> "Module":
-        """All parameters and buffers, integer ones too, to one dtype."""
-        return self._apply(lambda t: t.to(dst_type))  # type: ignore[attr-defined]
+        """All parameters and buffers, integer ones too, to one dtype, or to what ``Tensor.type`` takes."""
+        return self._apply(lambda t: t.type(dst_type))  # type: ignore[attr-defined]
 
 
 _FIRST = ("_parameters", "_buffers", "_modules", "_hooks", "_non_persistent_buffers_set", "training")

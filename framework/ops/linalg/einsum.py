@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import int64
+from ...dtypes import int64, promote_types
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import tensor_arg
@@ -17,7 +17,7 @@ from ..record.public import public
 from ..shape.broadcast import expand, sum_to
 from ..shape.view import reshape_op, take_shape
 from .contract import LETTERS, einsum_kernel, index_sizes, parse
-from .matmul import linear_op, of_ndim, same_dtype
+from .matmul import linear_op, of_ndim, promoted, same_dtype
 
 
 def _einsum_infer(*xs: Meta, equation: str) -> Meta:
@@ -104,8 +104,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
 
     Without "->" the output has the indices that occur once, in alphabetical order; "..." stands for any
     further dimensions, which broadcast. An index twice in one operand takes its diagonal. Also
-    ``einsum(x, [0, 1], y, [1, 2], [0, 2])``. Raises ShapeError where sizes disagree, ValueError for a
-    wrong equation.
+    ``einsum(x, [0, 1], y, [1, 2], [0, 2])``. Two dtypes promote where no products are summed, as in
+    ``"i,j->ij"``. Raises ShapeError where sizes disagree, DTypeError where products of two dtypes would be
+    summed, ValueError for a wrong equation.
 
     >>> fw.einsum("ij,j->i", fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
     tensor([21., 43.])
@@ -121,10 +122,35 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     own = None
     for x in operands:
         if type(x) is not Tensor or own is not None and x._array.dtype is not own:
-            operands = tuple(same_dtype("einsum", **{f"operands[{i}]": x for i, x in enumerate(operands)}))
+            operands = _of_one_dtype(equation, operands)
             break
         own = x._array.dtype
     return einsum_op.run(*operands, equation=parse(equation, tuple([x.ndim for x in operands])))
+
+
+def _of_one_dtype(equation: str, operands: tuple) -> tuple:
+    """The operands in one dtype, as products number by number promote, and sums of products do not.
+
+    Two operands at a time, from the left; a product is summed if an index stands in both of them and is
+    needed nowhere else. Where one of them has a single number along it, nothing is summed over.
+    """
+    names = {f"operands[{i}]": x for i, x in enumerate(operands)}
+    xs = [tensor_arg(x, "einsum", name) for name, x in names.items()]
+    if all(x.dtype is xs[0].dtype for x in xs):
+        return tuple(xs)
+    left, _, out = parse(equation, tuple([x.ndim for x in xs])).partition("->")
+    terms = left.split(",")
+    sizes = [dict(zip(term, x.shape)) for term, x in zip(terms, xs)]
+    got, dtype = sizes[0], xs[0].dtype
+    for i in range(1, len(xs)):
+        later = out + "".join(terms[i + 1:])
+        if xs[i].dtype is not dtype:
+            if any(c not in later and n > 1 and sizes[i].get(c, 1) > 1 for c, n in got.items()):
+                same_dtype("einsum", **names)
+            dtype = promote_types(dtype, xs[i].dtype)
+        both = {**got, **{c: max(n, got.get(c, 1)) for c, n in sizes[i].items()}}
+        got = {c: n for c, n in both.items() if c in later}
+    return tuple(promoted("einsum", **names))
 
 
 def _from_sublists(args: tuple) -> tuple[str, tuple]:
