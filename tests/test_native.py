@@ -699,7 +699,8 @@ def test_two_steps_in_one_loop_give_the_bits_of_two(text: str, dtype: type, numb
         with np.errstate(all="ignore"):
             found = kernel(*whole, *numbers.values())
             apart = kernel(*[np.repeat(a, 2)[::2] for a in whole], *numbers.values())
-        assert found.tobytes() == apart.tobytes()
+        same = found.view(f"i{found.itemsize}") == apart.view(f"i{found.itemsize}")
+        assert (same | (found != found) & (apart != apart)).all()  # nan has no sign that means something
         with np.errstate(all="ignore"):
             plain = array_function(text, ", ".join(order), np)(*whole, *map(dtype, numbers.values()))
         np.testing.assert_array_equal(found, plain)
