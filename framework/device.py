@@ -110,3 +110,11 @@ def as_device(spec: "Device | str | int | None") -> Device:
     if found is None:
         found = _named[spec] = Device(spec)
     return found
+
+
+def cuda_device(given: Any) -> Device:
+    """The device that ``cuda(given)`` means; raises DeviceError for one of another kind."""
+    place = as_device("cuda" if given is None else given)
+    if place.type != "cuda":
+        raise DeviceError(f"cuda: device must be a CUDA device, got {str(place)!r}; use to({str(place)!r})")
+    return place

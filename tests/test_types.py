@@ -167,3 +167,10 @@ def test_shapes_are_kept_and_their_number_is_bounded():
     for n in range(_MOST + 10):
         assert base.expand(n).shape == (n,)
     assert len(KNOWN) <= _MOST and type(x.shape) is fw.Size
+
+
+def test_cuda_takes_cuda_devices_only():
+    for call in (fw.ones(2).cuda, fw.nn.Linear(2, 2).cuda):
+        for device in ("cpu", fw.device("cpu"), "meta"):
+            with pytest.raises(fw.errors.DeviceError, match="must be a CUDA device"):
+                call(device)

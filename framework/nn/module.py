@@ -14,7 +14,7 @@ from weakref import ref
 
 from .. import dtypes
 from ..creation import empty_like
-from ..device import Device
+from ..device import Device, cuda_device
 from ..doors import through
 from ..errors import kind_of
 from ..tensor import Tensor
@@ -346,7 +346,7 @@ class Module(Hookable, Tree):
 
     def cuda(self, device: int | str | Device | None = None) -> "Module":
         """Move parameters and buffers to a CUDA device."""
-        return self.to("cuda" if device is None else device)
+        return self.to(cuda_device(device))
 
     def share_memory(self) -> "Module":
         """Parameters, gradients and buffers to memory that processes share (``Tensor.share_memory_``)."""

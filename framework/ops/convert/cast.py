@@ -7,7 +7,7 @@ from typing import Any
 from ... import dtypes
 from ...backends import backend_for, meta, move, passes, turned
 from ...backends import cuda as _cuda
-from ...device import Device, as_device
+from ...device import Device, as_device, cuda_device
 from ...memory_formats import (
     MemoryFormat,
     channels_last,
@@ -152,9 +152,9 @@ def cpu(input: Tensor) -> Tensor:
 def cuda(input: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
     """The tensor on a CUDA device (the current one by default).
 
-    Raises DeviceError or MissingExtraError where there is none.
+    Raises DeviceError or MissingExtraError where there is none, and for a device of another kind.
     """
-    return to(input, device="cuda" if device is None else device, non_blocking=non_blocking)
+    return to(input, device=cuda_device(device), non_blocking=non_blocking)
 
 
 @public("", method=True)
