@@ -7,7 +7,18 @@
 namespace fw::moving {
 
 void JoinedBytes::copy(int64_t outer, char* to) const {
-    int64_t row_bytes = row();
+    constexpr int64_t short_part = 64;  // bytes: part after part then, whose lines need no calls
+    int64_t row_bytes = row(), longest = 0;
+    for (size_t i = 0; i < ends.size(); ++i) longest = std::max(longest, ends[i] - (i ? ends[i - 1] : 0));
+    if (longest <= short_part && outer > 16) {
+        for (size_t i = 0; i < ends.size(); ++i) {
+            const int64_t first = i ? ends[i - 1] : 0, size = ends[i] - first;
+            Block part;
+            part.add(outer, size, row_bytes), part.add(size, 1, 1);
+            copy_block(part, 1, from[i], to + first);
+        }
+        return;
+    }
     parallel(outer * row_bytes, GRAIN_BYTES, [&](int64_t begin, int64_t end) {
         int64_t o = begin / row_bytes, at = begin - o * row_bytes;
         size_t part = size_t(std::upper_bound(ends.begin(), ends.end(), at) - ends.begin());
