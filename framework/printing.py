@@ -11,6 +11,7 @@ from .backends import move
 from .config import names
 from .device import CPU
 from .dtypes import bfloat16, get_default_dtype
+from .errors import TraceError
 from .node import Leaf
 from .tensor import Tensor
 
@@ -163,8 +164,12 @@ def tensor_repr(x: Tensor, name: str = "tensor") -> str:
 def _format(self: Tensor, spec: str) -> str:
     """The text in an f-string: of one number it is the number, as programs print their losses."""
     if not spec:
-        number = not self.ndim and type(self) is Tensor and self.device.type != "meta"
-        return format(self.item()) if number else repr(self)
+        if self.ndim or type(self) is not Tensor or self.device.type == "meta":
+            return repr(self)
+        try:
+            return format(self.item())
+        except TraceError:  # a trace has no numbers to be read, but may be printed
+            return repr(self)
     if self.ndim:
         raise TypeError(f"only a 0-dim tensor takes a format, this one has shape {list(self.shape)}")
     return format(self.item(), spec)

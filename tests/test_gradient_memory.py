@@ -197,3 +197,77 @@ def test_gradients_of_leaves_are_their_own(native, monkeypatch, reuse):
     for x in (a, b, c, d):
         x.grad.zero_()
     assert (g == 1).all() and a.grad.data_ptr() != b.grad.data_ptr()
+
+
+def test_results_of_one_call_do_not_share_what_nobody_gave():
+    a, b, w = leaf(0), leaf(1), leaf(2)
+    ga, gb = fw.autograd.grad((a + b).exp().sum(), [a, b])
+    wanted = gb.clone()
+    z = (w * gb).sum()
+    ga.mul_(100)
+    z.backward()
+    assert fw.equal(w.grad, wanted)
+
+
+def test_gradients_of_parameters_count_with_the_one_given():
+    p, w = fw.nn.Parameter(fw.ones(3)), fw.ones(3, requires_grad=True)
+    for g in (fw.ones(3), fw.nn.Parameter(fw.ones(3))):
+        (found,) = fw.autograd.grad(p + 1, [p], g)
+        z = (w * g.detach()).sum()
+        found.mul_(100)
+        with pytest.raises(RuntimeError, match="in place"):
+            z.backward()
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_what_a_function_of_ones_own_saved_is_not_given_away(native, monkeypatch):
+    if not native:
+        in_python(monkeypatch)
+
+    class Half(fw.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return (x * x).sum() / 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return ctx.saved_tensors[0]
+
+    a = fw.full((3,), 2.0, requires_grad=True)
+    (found,) = fw.autograd.grad(Half.apply(a.reshape(3)), a)
+    found.zero_()
+    assert a.tolist() == [2, 2, 2]
+
+
+def twice(program, *leaves):
+    """The gradients after two backward passes, and of one."""
+    for _ in range(2):
+        program(*leaves).sum().backward()
+    return [x.grad / 2 for x in leaves]
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpoints_and_batches_give_each_place_its_own(native, reentrant, monkeypatch):
+    """Of a sum both operands get one gradient: it must not become the memory of both."""
+    if not native:
+        in_python(monkeypatch)
+    checkpoint = fw.utils.checkpoint.checkpoint
+    programs = {
+        "arguments": lambda a, b: checkpoint(lambda x, y: (x + y).exp(), a, b, use_reentrant=reentrant),
+        "parameters": lambda a, b: checkpoint(lambda x: ((a + b) * x).exp(), a, use_reentrant=reentrant),
+        "batch": lambda a, b: fw.vmap(lambda x, y: (x + y).exp())(a, b),
+    }
+    plain = {"arguments": lambda a, b: (a + b).exp(), "parameters": lambda a, b: ((a + b) * a).exp(),
+             "batch": lambda a, b: (a + b).exp()}
+    for name, program in programs.items():
+        found = twice(program, leaf(0), leaf(1))
+        for x, y in zip(found, twice(plain[name], leaf(0), leaf(1))):
+            np.testing.assert_allclose(x.numpy(), y.numpy(), 1e-12, err_msg=name)
+    a, b = leaf(0), leaf(1)
+    g = [fw.ones(SHAPE, dtype=fw.float64) for _ in range(2)]
+    ys = checkpoint(lambda x: (a + x, x * 2), b, use_reentrant=reentrant)
+    fw.autograd.backward(list(ys), g)
+    a.grad.zero_(), b.grad.zero_()
+    assert all((x == 1).all() for x in g)

@@ -286,3 +286,15 @@ def test_nested_numbers_that_are_no_array():
     assert fw.tensor([[fw.tensor(1.0)], [2.0]]).tolist() == [[1], [2]]
     with pytest.raises(RangeError):
         fw.tensor([[300]], dtype=fw.uint8)
+
+
+def test_a_loss_is_printed_while_a_function_is_traced():
+    seen = []
+
+    def loss(x):
+        y = (x * x).sum()
+        seen.append(f"{y}")
+        return y
+
+    traced = fw.jit.trace(loss, fw.ones(3))
+    assert traced(fw.ones(3) * 2).item() == 12 and seen

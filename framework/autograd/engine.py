@@ -103,7 +103,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         count, found = through("batch").pulled_batch(pulled, grad_outputs)
     else:
         seeds = seeds_of(roots, grad_outputs, _live(create_graph), "grad")
-        found = _walk(roots, seeds, retain, create_graph, targets)
+        found = _walk(roots, seeds, retain, create_graph, targets, given=_owners(seeds))
     results: list[Tensor | None] = []
     given: Sequence = (grad_outputs,) if isinstance(grad_outputs, Tensor) else grad_outputs or ()
     for i, (t, g) in enumerate(zip(wanted, found)):
@@ -118,6 +118,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
             shape = t.shape if count is None else (count, *t.shape)
             g = move(np.zeros(shape, t._array.dtype), t.device)
         found_g = None if g is None else as_tensor(g)
+        if type(g) is np.ndarray:
+            found_g = _sharing(found_g, given)  # type: ignore[arg-type]
         results.append(sparse().like(t, found_g) if found_g is not None and is_sparse(t) else found_g)
     return tuple(results)
 
@@ -126,19 +128,20 @@ def _sharing(result: Tensor, given: Sequence) -> Tensor:
     """A gradient, which counts its changes with the one given whose memory it has, if it has."""
     own = result._array
     for g in given:
-        if type(g) is not Tensor or own.base is None and own is not g._array:
+        if not isinstance(g, Tensor) or is_sparse(g) or own.base is None and own is not g._array:
             continue
         if _owner(own) is _owner(g._array):
             result._counter = g._counter or counter_of(g)
+            break
     return result
 
 
 def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
-          targets: list | None, inside: set | None = None) -> list:
+          targets: list | None, inside: set | None = None, given: frozenset | None = None) -> list:
     """Run backward; with targets, give the gradient that reached each and fill no leaf.
 
     inside: the nodes between the roots and the targets; then the walk ends at the targets, whose hooks are
-    not called.
+    not called. given: whose memory may be given back, see ``Walk``.
     """
     live = _live(create_graph)
     if quiet.stack:
@@ -165,7 +168,7 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
     run = _run if cuda._cupy is None or cuda.is_alone() else cuda.current_device_kept()(_run)
     if state.compiled is not None and not state.compiled.plain_backward:  # known graphs go by a plan
         run = partial(state.compiled.backward, run)
-    walk = state.walk = Walk(starts, needed, retain)
+    walk = state.walk = Walk(starts, needed, retain, given)
     before = hush()
     try:
         if recording is not create_graph:
@@ -248,6 +251,7 @@ def _run_in_streams(pending: dict, heap: list, retain: bool, live: bool, needed:
                     caught: dict, ends: bool, watch: Any, lanes: Any) -> None:
     owned: set = set()  # nodes whose pending gradient is an array that nobody else has
     late: list[tuple] = []  # leaves that take an array which others may still read
+    given = state.walk.given  # type: ignore[union-attr]
     several = cuda._cupy is not None and not cuda.is_alone()  # devices, of which one is the current one
     seen = quiet.run is None  # somebody looks at all calls
     node: Any = None
@@ -308,8 +312,7 @@ def _run_in_streams(pending: dict, heap: list, retain: bool, live: bool, needed:
                     late.append((edge, g))
                     mine = False
                     continue
-                through = needed is not None and _is_handed_through(ge, g)
-                if not through and (ge is g or not _lies_alone(edge, ge)):
+                if not _is_handed_through(ge, given) and (ge is g or not _lies_alone(edge, ge)):
                     ge = _own_array(edge, ge)  # a leaf's .grad is the user's: never shared with another's
             if heap:
                 _add(pending, heap, edge, ge, owned, fresh)
@@ -436,15 +439,33 @@ def _lies_alone(leaf: Leaf, g: Any) -> bool:
 _ALONE = 3  # the view's, ours and the call's
 
 
-def _is_handed_through(ge: Any, g: Any) -> bool:
-    """Whether a gradient is the one that was handed to the node, or a part of it, and lies in order: where
-    ``grad`` asks for it, it need not be copied. What rules keep is never given away so."""
-    return type(ge) is np.ndarray is type(g) and ge.flags.carray and _owner(ge) is _owner(g)
+def _is_handed_through(ge: Any, given: frozenset | None) -> bool:
+    """Whether a gradient lies in order in the memory of one that ``grad`` was given: it need not be copied.
+    Another array might be what a rule keeps, or another leaf's gradient, too."""
+    return given is not None and type(ge) is np.ndarray and ge.flags.carray and id(_owner(ge)) in given
+
+
+def _owners(arrays: Sequence) -> frozenset:
+    return frozenset([id(_owner(a)) for a in arrays if type(a) is np.ndarray])
+
+
+def apart(found: Sequence, given: Sequence) -> list:
+    """The gradients that a ``pull`` gives for several places, each in memory that is not another's, nor one's
+    of those that it was given."""
+    seen = {id(_owner(g)) for g in given if g is not None and not isinstance(g, Tensor)}
+    grads = []
+    for g in found:
+        if g is not None and not isinstance(g, Tensor):
+            owner = id(_owner(g))
+            g = copied(g) if owner in seen else g
+            seen.add(owner)
+        grads.append(g)
+    return grads
 
 
 def _owner(a: Any) -> Any:
-    while isinstance(a, np.ndarray) and a.base is not None:
-        a = a.base
+    while (base := getattr(a, "base", None)) is not None:
+        a = base
     return a
 
 
@@ -513,9 +534,10 @@ def _sum(old: Tensor, new: Tensor, live: bool) -> Tensor:
 class Walk:
     """One backward under way: where it started, which nodes it is limited to, what to call at its end."""
 
-    __slots__ = ("starts", "needed", "retains", "ends")
+    __slots__ = ("starts", "needed", "retains", "ends", "given")
 
-    def __init__(self, starts: list, needed: set | None, retains: bool) -> None:
+    def __init__(self, starts: list, needed: set | None, retains: bool, given: frozenset | None = None) -> None:
+        self.given = given  # the gradients that `grad` was given: ids of the arrays whose memory they have
         self.retains = retains  # whether what nodes keep may be wanted again
         self.starts = starts
         self.needed = needed

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd.engine import _needed, _walk
+from ..autograd.engine import _needed, _walk, apart
 from ..autograd.forward import hang, is_recorded, tangent_at
 from ..autograd.function import batched_rule
 from ..autograd.mode import state
@@ -104,7 +104,7 @@ class _Vmapped(GraphOp):
                      for end, edge in zip(ends, edges)]
             if state.recording:
                 grads = packed(level, grads)
-        return grads if live else [None if t is None else t._array for t in grads]
+        return grads if live else apart([None if t is None else t._array for t in grads], gs)
 
     def _outside(self, end: Any, g: Tensor) -> Tensor:
         """What a place outside gets from the gradient that arrived at an end."""

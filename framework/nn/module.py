@@ -392,6 +392,8 @@ class Module(Hookable, Tree):
 
     def type(self, dst_type: Any) -> "Module":
         """All parameters and buffers, integer ones too, to one dtype, or to what ``Tensor.type`` takes."""
+        if dst_type is None:
+            return self
         return self._apply(lambda t: t.type(dst_type))  # type: ignore[attr-defined]
 
 

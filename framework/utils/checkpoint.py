@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from ..amp.mode import Surroundings
-from ..autograd.engine import pull_back
+from ..autograd.engine import apart, pull_back
 from ..autograd.forward import carry, is_recorded
 from ..autograd.mode import enable_grad, state
 from ..config.listing import own as _own
@@ -223,7 +223,8 @@ class _Call(GraphOp):
         pairs = [(y, as_tensor(g) if live else g) for y, g in zip(run.own, parts) if g is not None]
         found = pull_back([y for y, _ in pairs], [g for _, g in pairs], run.ends, run.inside, recording)
         places = [run.variables.get(end, end) for end in run.ends]
-        return [self._total(place, places, found) for place in node.edges]
+        grads = [self._total(place, places, found) for place in node.edges]
+        return grads if live else apart(grads, parts)
 
     @staticmethod
     def _total(place: Any, places: list, found: list) -> Any:

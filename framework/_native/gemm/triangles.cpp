@@ -108,7 +108,7 @@ template <class T, int N, int K = N> struct Beside {
     }
 };
 
-// The same of a vector of matrices of few rows.
+// The factors of a vector of matrices of N rows, one in each lane.
 template <class T, int N> void eliminate_beside(const T* from, bool pivot, T* packed, int32_t* pivots, int64_t* order) {
     constexpr int64_t L = lanes<T>;
     Beside<T, N> a;

@@ -166,12 +166,11 @@ template <int64_t B, class F> bool each_of_run(const Jumps& jumps, const Run& r,
         const int64_t m = std::min(r.period, r.count - done);
         const int64_t* index = reinterpret_cast<const int64_t*>(r.index) + done;
         if (done / LONG != (done + r.period) / LONG) listen();
-        bool wrong = false;
         Vec<int64_t> bad{};
         int64_t j = 0;
 #pragma GCC unroll 4
         for (; j + L <= m; j += L) store(offsets + j, jumps.of(load(index + j), bad) + load(r.base + j));
-        wrong = math::any(bad);
+        bool wrong = math::any(bad);
         for (; j < m; ++j) offsets[j] = jumps.of(once(index + j), wrong) + r.base[j];
         if (wrong) return false;
         f(r.near + done * B, B, far, offsets, m);
@@ -233,7 +232,7 @@ template <class T> bool gather_all(const Elements& p, const char* x, char* out) 
     std::atomic<bool> bad{false};
     const int64_t steps = are_short_units<sizeof(T)>(p) ? p.steps : 1;  // that stay together
     parallel(p.units() * p.steps / steps, grain_of(steps * p.band * int64_t(sizeof(T))), [&](int64_t begin, int64_t end) {
-        bool good = each_pair<sizeof(T)>(p, begin * steps, end * steps, [=](int64_t near, int64_t next, int64_t far, const int64_t* offsets, int64_t m) {
+        const auto some = [=](int64_t near, int64_t next, int64_t far, const int64_t* offsets, int64_t m) {
             char* to = out + near;
             const char* from = x + far;
             if (next == sizeof(T))
@@ -241,8 +240,8 @@ template <class T> bool gather_all(const Elements& p, const char* x, char* out) 
                 for (int64_t j = 0; j < m; ++j) at<T>(to, j * int64_t(sizeof(T))) = at<T>(from, offsets[j]);
             else
                 for (int64_t j = 0; j < m; ++j) at<T>(to, j * next) = at<T>(from, offsets[j]);
-        });
-        if (!good) bad = true;
+        };
+        if (!each_pair<sizeof(T)>(p, begin * steps, end * steps, some)) bad = true;
     });
     return !bad;
 }

@@ -349,6 +349,7 @@ template <class T> struct Instructions<T, false> {
 #undef IT
 #undef I3
 
+// Operands of two steps: bits 0, 1 and 2 are a, b and c of each.
 constexpr int operands_of(int first, int second) { return first | second << 3; }
 template <class T>
 constexpr Both<T> plus_product = {"mul_mul", "add", 1, operands_of(3, 1), operands_of(4, 0), false, b_plus_product<T>};

@@ -100,14 +100,15 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
     for (int i = 0; settled && i < program.once; ++i) made_once[compiled.steps[i].second.d] = true;
     auto one_number = [&](int s) { return is_number(s) || made_once[s]; };
     const int steps = int(compiled.steps.size());
-    Instruction<T> first_ones[32];  // chosen once; those of longer programs with each block
+    constexpr int chosen_once = 32;  // those of longer programs with each block
+    Instruction<T> first_ones[chosen_once];
     auto chosen = [&](int i) {
         const auto& [ordinary, step] = compiled.steps[size_t(i)];
         const Fixed<T> fixed = compiled.fixed[size_t(i)];
         const bool quick = fixed.run && one_number(step.b) && (!fixed.third || one_number(step.c));
         return quick ? fixed.run : ordinary;
     };
-    for (int i = 0; i < std::min(steps, 32); ++i) first_ones[i] = chosen(i);
+    for (int i = 0; i < std::min(steps, chosen_once); ++i) first_ones[i] = chosen(i);
     for (int64_t at = begin, n; at < end; at += n) {
         n = std::min(whole - at % whole, end - at);
         const T* inputs[MOST_SLOTS];
@@ -120,7 +121,7 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
         auto in = [&](int s) { return s < program.arguments ? inputs[s] : slots[s]; };
         for (int i = first_step; i < steps; ++i) {
             const Step& step = compiled.steps[size_t(i)].second;
-            const auto instruction = i < 32 ? first_ones[i] : chosen(i);
+            const auto instruction = i < chosen_once ? first_ones[i] : chosen(i);
             instruction(slots[step.d], in(step.a), in(step.b), in(step.c), settled && i < program.once ? size : n);
         }
         if (settled) first_step = program.once;

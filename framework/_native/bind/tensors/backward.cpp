@@ -85,6 +85,7 @@ struct Waiting {
 struct Walk {
     bool retain, live, limited;                // limited: to what is needed for the targets
     nb::object needed, targets, caught, here;  // here: the engine's own, which ops with `masks` are noted for
+    nb::object given;                          // what its `given` is
     std::unordered_map<PyObject*, Waiting> pending;
     std::vector<std::pair<double, PyObject*>> heap{};           // the newest first
     std::vector<std::pair<nb::object, nb::object>> late{};       // leaves that take an array which others may still read
@@ -108,6 +109,7 @@ struct Walk {
     bool apply(PyObject* op, Py_ssize_t i, PyObject* rule, const nb::object& kept, const nb::object& edges,
                PyObject* shape, nb::object& grad);
     bool argument(PyObject* op, Py_ssize_t i, PyObject* name, const nb::object& kept, nb::object& value);
+    bool is_handed_through(PyObject* grad) const;
     void hand_on(PyObject* op, const nb::object& edges, const Objects& grads, bool fresh);
     void step();
     void go();
@@ -342,23 +344,18 @@ bool Walk::pulled(PyObject* op, const nb::object& edges, Objects& grads) {
     return true;
 }
 
-// Whether a gradient is the one that was handed to the node, or a part of it, and lies in order: where `grad` asks for it, it
-// need not be copied. What rules keep is never given away so.
-bool is_handed_through(PyObject* grad, PyObject* given) {
-    if (!PyArray_CheckExact(grad) || !PyArray_CheckExact(given)) return false;
-    auto* found = reinterpret_cast<PyArrayObject*>(grad);
-    if (!PyArray_ISCARRAY(found)) return false;
-    const auto owner = [](PyObject* a) {
-        while (PyArray_Check(a) && PyArray_BASE(reinterpret_cast<PyArrayObject*>(a)))
-            a = PyArray_BASE(reinterpret_cast<PyArrayObject*>(a));
-        return a;
-    };
-    return owner(grad) == owner(given);
+// The engine's `_is_handed_through`.
+bool Walk::is_handed_through(PyObject* grad) const {
+    if (given.is_none() || !PyArray_CheckExact(grad) || !PyArray_ISCARRAY(reinterpret_cast<PyArrayObject*>(grad))) return false;
+    nb::object owner = nb::borrow(grad);
+    while (PyArray_Check(owner.ptr()) && PyArray_BASE(reinterpret_cast<PyArrayObject*>(owner.ptr())))
+        owner = nb::borrow(PyArray_BASE(reinterpret_cast<PyArrayObject*>(owner.ptr())));
+    return contains(given, taken(PyLong_FromVoidPtr(owner.ptr())).ptr());
 }
 
 void Walk::hand_on(PyObject* op, const nb::object& edges, const Objects& grads, bool fresh) {
-    const nb::object given = std::move(g);
-    bool given_mine = mine;
+    const nb::object handed = std::move(g);
+    bool handed_mine = mine;
     node = nb::object(), g = nb::object(), mine = false;
     const size_t n = std::min(size_t(PyTuple_GET_SIZE(edges.ptr())), grads.size());
     for (size_t i = 0; i < n; ++i) {
@@ -366,17 +363,17 @@ void Walk::hand_on(PyObject* op, const nb::object& edges, const Objects& grads, 
         nb::object grad = grads[i];
         if (edge == Py_None || grad.is_none()) continue;
         if (Py_TYPE(edge) == leaf_class && !live && !fresh) {
-            const bool whole = grad.is(given);
+            const bool whole = grad.is(handed);
             const bool base = PyArray_CheckExact(grad.ptr())
                                   ? PyArray_BASE(reinterpret_cast<PyArrayObject*>(grad.ptr())) != nullptr
                                   : whole || !asked(grad.ptr(), word_base).is_none();
             PyObject* home = slot(edge, at_leaf_home);
             if ((whole || base) && (!home || home == Py_None || !asked(home, word_array).is(grad)) &&
-                !(limited && is_handed_through(grad.ptr(), given.ptr()))) {
+                !is_handed_through(grad.ptr())) {
                 const nb::object leaf = nb::borrow(edge);
-                if (given_mine && whole && !limited && is_true(called(takes_over, leaf, nb::borrow(op)).ptr())) {
-                    late.emplace_back(leaf, given);
-                    given_mine = false;
+                if (handed_mine && whole && !limited && is_true(called(takes_over, leaf, nb::borrow(op)).ptr())) {
+                    late.emplace_back(leaf, handed);
+                    handed_mine = false;
                     continue;
                 }
                 if (whole || !is_true(called(lies_alone, leaf, grad).ptr()))
@@ -453,7 +450,10 @@ void Walk::go() {
 void walk_back(nb::dict pending, bool retain, bool live, nb::object needed, nb::set targets, nb::dict caught) {
     if (!leaf_class) throw nb::type_error("walk_back: the classes of the graph are not known yet");
     if (!needed.is_none() && !PyAnySet_Check(needed.ptr())) throw nb::type_error("walk_back: needed is a set, or None");
-    Walk walk{retain, live, !needed.is_none(), needed, targets, caught, asked(thread_state, word_walk), {}};
+    const nb::object here = asked(thread_state, word_walk);
+    static PyObject* const word_given = word("given");
+    const nb::object own = here.is_none() ? nb::none() : asked(here.ptr(), word_given);
+    Walk walk{retain, live, !needed.is_none(), needed, targets, caught, here, own, {}};
     for (auto [node, g] : pending) walk.wait(node.ptr(), nb::borrow(g), false);
     pending.clear();
     walk.go();
