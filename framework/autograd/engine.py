@@ -536,7 +536,8 @@ class Walk:
 
     __slots__ = ("starts", "needed", "retains", "ends", "given")
 
-    def __init__(self, starts: list, needed: set | None, retains: bool, given: frozenset | None = None) -> None:
+    def __init__(self, starts: list, needed: set | None, retains: bool,
+                 given: frozenset | None = None) -> None:
         self.given = given  # the gradients that `grad` was given: ids of the arrays whose memory they have
         self.retains = retains  # whether what nodes keep may be wanted again
         self.starts = starts
