@@ -151,16 +151,15 @@ class Watched:
         return self.kernel(*arguments, **out)
 
 
-def in_python(monkeypatch):
-    """The engine's walk without C++."""
-    monkeypatch.setattr(engine, "_walk_back", None)
+@pytest.fixture(params=["native", "python"])
+def walk(request, monkeypatch):
+    """The engine's walk in C++ and in Python."""
+    if request.param == "python":
+        monkeypatch.setattr(engine, "_walk_back", None)
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_what_comes_through_is_the_gradient_that_was_given(native, monkeypatch, reuse):
+def test_what_comes_through_is_the_gradient_that_was_given(walk, reuse):
     """``grad`` does not copy it, and counts its changes with the one given; what is saved is never given."""
-    if not native:
-        in_python(monkeypatch)
     a, b = leaf(0), leaf(1)
     g = fw.ones(SHAPE, dtype=fw.float64)
     grad = fw.autograd.grad
@@ -182,10 +181,7 @@ def test_what_comes_through_is_the_gradient_that_was_given(native, monkeypatch, 
         assert fw.equal(saved, before)
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_gradients_of_leaves_are_their_own(native, monkeypatch, reuse):
-    if not native:
-        in_python(monkeypatch)
+def test_gradients_of_leaves_are_their_own(walk, reuse):
     a, b = leaf(0), leaf(1)
     g = fw.ones(SHAPE, dtype=fw.float64)
     (a + b).backward(g)
@@ -219,11 +215,7 @@ def test_gradients_of_parameters_count_with_the_one_given():
             z.backward()
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_what_a_function_of_ones_own_saved_is_not_given_away(native, monkeypatch):
-    if not native:
-        in_python(monkeypatch)
-
+def test_what_a_function_of_ones_own_saved_is_not_given_away(walk):
     class Half(fw.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -247,12 +239,9 @@ def twice(program, *leaves):
     return [x.grad / 2 for x in leaves]
 
 
-@pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("reentrant", [True, False])
-def test_checkpoints_and_batches_give_each_place_its_own(native, reentrant, monkeypatch):
+def test_checkpoints_and_batches_give_each_place_its_own(walk, reentrant):
     """Of a sum both operands get one gradient: it must not become the memory of both."""
-    if not native:
-        in_python(monkeypatch)
     checkpoint = fw.utils.checkpoint.checkpoint
     programs = {
         "arguments": lambda a, b: checkpoint(lambda x, y: (x + y).exp(), a, b, use_reentrant=reentrant),

@@ -17,7 +17,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 def matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
     if xp is not np:  # without copies of batches, and bfloat16 by the libraries, too
-        return product(x, y)
+        return plain_product(x, y)
     if x.dtype == np.float16:  # NumPy would add up in half precision, and slowly
         return _cpu_matmul(x.astype(np.float32), y.astype(np.float32)).astype(np.float16)
     if x.ndim > 2 and y.ndim == 2 and x.shape[-1] == y.shape[0]:  # one product for the whole batch
@@ -29,15 +29,19 @@ def matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
 _cpu_matmul = native_or_wide("matmul", partial(matmul_kernel, np), "summed")  # what matmul does on the CPU
 
 
-def product(x: Any, y: Any) -> Any:
-    """``x @ y`` in a rule: by our kernels; on a GPU without copies of what is turned."""
-    if type(x) is np.ndarray is type(y):
-        return _cpu_matmul(x, y)
+def plain_product(x: Any, y: Any) -> Any:
+    """``x @ y`` in a formula: NumPy's, which kernels are compared with; on a GPU without copies of what is
+    turned."""
     if device_code.is_device_array(x) and device_code.is_device_array(y):
         found = cublas.product(x, y)
         if found is not NotImplemented:
             return found
     return x @ y
+
+
+def product(x: Any, y: Any) -> Any:
+    """``x @ y`` in a rule of derivatives: by our kernels."""
+    return _cpu_matmul(x, y) if type(x) is np.ndarray is type(y) else plain_product(x, y)
 
 
 @lru_cache(maxsize=1024)

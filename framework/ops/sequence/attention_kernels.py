@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...philox import coins
-from ..linalg.contract import product
+from ..linalg.contract import plain_product
 from ..random.cuda import factor
 from ..shape.broadcast import sum_to
 
@@ -33,7 +33,7 @@ def _closed(xp: Any, q: Any, k: Any, mask: Any, causal: bool) -> Any:
 
 
 def _scores(xp: Any, q: Any, k: Any, v: Any, mask: Any, closed: Any, scale: float) -> Any:
-    scores = product(q * q.dtype.type(scale), k.swapaxes(-1, -2))
+    scores = plain_product(q * q.dtype.type(scale), k.swapaxes(-1, -2))
     if closed is not None:
         scores = xp.where(closed, scores.dtype.type(-xp.inf), scores)
     elif mask is not None:
@@ -68,7 +68,7 @@ def attention_kernel(xp: Any, q: Any, k: Any, v: Any, mask: Any, *, causal: bool
     weights /= total
     if p:
         weights *= _factors(xp, weights, p, key)
-    out = product(weights, v)
+    out = plain_product(weights, v)
     shut = _shut(xp, mask, causal)
     if shut is not None:
         out, lse = xp.where(shut, out.dtype.type(0), out), xp.where(shut, lse.dtype.type(xp.inf), lse)
@@ -82,7 +82,7 @@ def attention_grad_kernel(xp: Any, g: Any, q: Any, k: Any, v: Any, mask: Any, ou
     shut = _shut(xp, mask, causal)
     if shut is not None:
         weights = xp.where(shut, weights.dtype.type(0), weights)
-    through = product(g, v.swapaxes(-1, -2))
+    through = plain_product(g, v.swapaxes(-1, -2))
     kept = weights
     if p:
         factors = _factors(xp, weights, p, key)
@@ -93,8 +93,9 @@ def attention_grad_kernel(xp: Any, g: Any, q: Any, k: Any, v: Any, mask: Any, ou
     if closed is not None:
         through = xp.where(closed, through.dtype.type(0), through)
     factor = q.dtype.type(scale)
-    made = (lambda: product(through, k) * factor, lambda: product(through.swapaxes(-1, -2), q * factor),
-            lambda: product(kept.swapaxes(-1, -2), g), lambda: through)
+    made = (lambda: plain_product(through, k) * factor,
+            lambda: plain_product(through.swapaxes(-1, -2), q * factor),
+            lambda: plain_product(kept.swapaxes(-1, -2), g), lambda: through)
     found = []
     for x, make, want in zip((q, k, v, mask), made, wanted):
         part = sum_to.kernel(xp, make(), size=x.shape) if want else xp.empty(0, q.dtype)

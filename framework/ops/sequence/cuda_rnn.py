@@ -11,7 +11,7 @@ from ...autograd.mode import state
 from ...backends import cuda, cudnn_recurrent, device_code, device_launcher
 from ..language.cuda import DeviceKernel
 from ..language.cuda_fold import fold_of_elements
-from ..linalg.contract import product
+from ..linalg.contract import plain_product
 
 _SOURCE = device_code.source(Path(__file__).with_name("recurrent.cu"), "meet.cuh", cooperative=True,
                              dtypes="fd")
@@ -71,7 +71,7 @@ class _Layer:
 
     def entering(self, w_ih: Any, *biases: Any) -> Any:
         """What enters the gates of all steps from outside."""
-        out = product(self.x, w_ih.T)
+        out = plain_product(self.x, w_ih.T)
         there = [b for b in biases if b is not None]
         if there:
             (_plus_one if len(there) == 1 else _plus_two)(out, *there, out=out)
@@ -80,9 +80,9 @@ class _Layer:
     def gradients(self, d: Any, slopes: Any, before: Any, w_ih: Any, wanted: tuple) -> tuple:
         """Those of x, then of w_ih, w_hh, b_ih, b_hh, as far as they are wanted, in this order."""
         none, width = device_launcher.empty(0, d.dtype), (d.shape[1],)
-        return (product(d, w_ih) if wanted[0] else none,
-                product(d.T, self.x) if wanted[1] else none,
-                product(slopes.T, before) if wanted[2] else none,
+        return (plain_product(d, w_ih) if wanted[0] else none,
+                plain_product(d.T, self.x) if wanted[1] else none,
+                plain_product(slopes.T, before) if wanted[2] else none,
                 *[fold_of_elements("sum", (0,), width, of) if want else none
                   for want, of in zip(wanted[3:], (d, slopes))])
 
