@@ -7,10 +7,11 @@
 namespace fw::moving {
 
 void JoinedBytes::copy(int64_t outer, char* to) const {
-    constexpr int64_t short_part = 64;  // bytes: part after part then, whose lines need no calls
+    constexpr int64_t short_part = 64;  // bytes; few such parts go one after the other, by loops that know their length
+    constexpr size_t few = 8;
     int64_t row_bytes = row(), longest = 0;
     for (size_t i = 0; i < ends.size(); ++i) longest = std::max(longest, ends[i] - (i ? ends[i - 1] : 0));
-    if (longest <= short_part && outer > 16) {
+    if (longest <= short_part && ends.size() <= few && outer > 16) {
         for (size_t i = 0; i < ends.size(); ++i) {
             const int64_t first = i ? ends[i - 1] : 0, size = ends[i] - first;
             Block part;
