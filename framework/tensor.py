@@ -34,7 +34,7 @@ class More:
     grad: "Tensor | None" = None
     leaf: Leaf | None = None
     base: "Tensor | None" = None
-    links: tuple | None = None  # (those of the view this is a view of, the last step)
+    links: tuple | None = None  # (those of the view this is a view of, *the last step), see ``step_of``
     views: list[weakref.ref] | None = None
     followed: bool = False  # whether a view of it may be in the graph: a write has to look for those
 
@@ -44,15 +44,25 @@ class More:
         steps = []
         links = self.links
         while links is not None:
-            links, step = links
-            steps.append(step)
+            steps.append(step_of(links))
+            links = links[0]
         return tuple(reversed(steps))
 
     @chain.setter
     def chain(self, steps: tuple) -> None:
         self.links = None
-        for step in steps:
-            self.links = (self.links, step)
+        for op, settings in steps:
+            self.links = (self.links, op, None, settings)
+
+
+def step_of(links: tuple) -> tuple[Any, dict]:
+    """The last step of these links, (op, settings).
+
+    It is kept as the op, the name of its only setting and that one, which makes a view quicker to create than
+    a dict would; or as the op, None and the dict of its settings.
+    """
+    _, op, name, value = links
+    return op, value if name is None else {name: value}
 
 
 class Tensor:

@@ -223,3 +223,30 @@ def test_complex_layers_are_initialised_and_run():
     assert layer.weight.grad.dtype is fw.complex64 and layer.bias.grad.abs().sum().item() > 0
     with pytest.raises(AutogradError, match="leaf"):
         layer.bias.uniform_()
+
+
+@pytest.mark.parametrize("dtype, eps", [(np.complex64, 1.2e-7), (np.complex128, 2.3e-16)])
+def test_signs_of_complex_numbers(dtype, eps):
+    """Of length 1 in the direction of the number, also of the largest and the smallest ones, and transposed."""
+    info, rng = np.finfo(dtype), np.random.default_rng(1)
+    sizes = np.exp(rng.uniform(np.log(info.tiny), np.log(info.max), 2000))
+    turned = np.exp(1j * rng.uniform(0, 7, 2000))
+    x = (sizes * turned).astype(dtype).reshape(40, 50)
+    for given in (x, x.T, x[:, :7], x[::2, 1:]):
+        got = fw.from_numpy(given).sgn().numpy()
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got, given / np.abs(given), atol=4 * eps, rtol=0)
+    large = np.array([complex(info.max, info.max), complex(-info.max, info.max)] * 9, dtype)
+    np.testing.assert_allclose(fw.from_numpy(large).sgn().numpy(), [0.5 ** 0.5 * (1 + 1j), 0.5 ** 0.5 * (1j - 1)] * 9,
+                               atol=4 * eps)
+
+
+def test_signs_of_complex_numbers_that_are_not_ordinary():
+    inf, nan = np.inf, np.nan
+    given = [0j, complex(inf, 2), complex(-inf, -2), complex(1, -inf), complex(inf, inf), complex(nan, 1),
+             complex(1, nan), 3 + 4j, complex(-0.0, -0.0)]
+    want = np.array([0j, 1, -1, -1j, complex(nan, nan), complex(nan, nan), complex(nan, nan), 0.6 + 0.8j, 0])
+    for times in (1, 5):
+        for dtype in (fw.complex64, fw.complex128):
+            got = fw.tensor(given * times, dtype=dtype).sgn().numpy()
+            np.testing.assert_allclose(got, np.tile(want, times), rtol=1e-6)

@@ -166,6 +166,21 @@ def test_roots_are_rounded_as_ieee_754_wants():
     assert np.signbit(root(np.array([-0.0] * 9))).all()
 
 
+@pytest.mark.parametrize("dtype, bits", [(np.float32, np.uint32), (np.float64, np.uint64)])
+def test_reciprocals_are_rounded_as_ieee_754_wants(dtype, bits):
+    """Bit by bit NumPy's, also of digits that are all ones, and at both ends of the range."""
+    rng, info = np.random.default_rng(5), np.finfo(dtype)
+    inverse = native_kernel("1 / x", ("x",), len)
+    powers = dtype(2) ** np.arange(info.minexp, info.maxexp).astype(dtype)
+    any_bits = rng.integers(0, np.iinfo(bits).max, 1 << 16, dtype=bits, endpoint=True).view(dtype)
+    in_one_binade = (rng.integers(0, 1 << info.nmant, 1 << 18).astype(bits) | dtype(1).view(bits)).view(dtype)
+    edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, info.max, info.tiny, info.smallest_subnormal], dtype)
+    x = np.concatenate([powers, np.nextafter(powers, dtype(0)), any_bits, in_one_binade, edges])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(inverse(x), 1 / x)
+    assert np.signbit(inverse(np.array([-np.inf] * 40, dtype))).all()
+
+
 SPECIAL = {
     "lgamma": (0, lambda x: mpmath.log(abs(mpmath.gamma(x)))), "erfinv": (0, mpmath.erfinv),
     "erfcx": (0, lambda x: mpmath.exp(x * x) * mpmath.erfc(x)), "sinc": (0, mpmath.sincpi),

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import AutogradError
 from ..quiet import quiet
 from ..seam import settled
-from ..tensor import Tensor, bump, set_node
+from ..tensor import Tensor, bump, set_node, step_of
 from .index import index as index
 from .linalg import matmul as matmul
 from .pointwise import compare as compare
@@ -48,13 +48,13 @@ def _replace(x: Tensor, view: Tensor, name: str) -> Tensor:
         x._array = view._array
         bump(x, name)
         return x
-    step = view._more.links[1]  # type: ignore[union-attr, index]
+    _, *step = view._more.links  # type: ignore[union-attr, misc]
     live = []
     for ref in extras.views or ():
         other = ref()
         if other is not None and other is not view:
             live.append(other)
-    op, settings = step
+    op, settings = step_of(view._more.links)  # type: ignore[union-attr, arg-type]
     undo = _back(op, settings, x.shape) if live else None
     if live and undo is None:
         raise AutogradError(f"{name}: other views of this tensor are in use, whose gradients could not be "
@@ -62,11 +62,11 @@ def _replace(x: Tensor, view: Tensor, name: str) -> Tensor:
     for other in live:
         theirs: Any = other._more
         if theirs.links[0] is None:  # nearly always: one step from the base
-            theirs.links = ((None, undo), theirs.links[1])
+            theirs.links = ((None, undo[0], None, undo[1]), *theirs.links[1:])  # type: ignore[index]
         else:
             theirs.chain = (undo, *theirs.chain)
     if extras.base is not None:
-        extras.links = (extras.links, step)
+        extras.links = (extras.links, *step)
     x._array = view._array
     set_node(x, view._node)
     bump(x, name)

@@ -165,6 +165,27 @@ template <class V> FW_INLINE V hypot(V x, V y) {
     return pick<V>(isinf(x) | isinf(y), inf<T>, h);
 }
 
+// 1 / x, rounded as IEEE 754 wants it. With AVX-512 floats go by Newton's steps from a reciprocal of 14 bits, the last of which
+// is right but for digits that are all ones (P. Markstein, IA-64 and Elementary Functions, 2000). Vectors with such a number, or
+// with one whose steps would leave the range, are divided.
+template <class V> FW_INLINE V reciprocal(V x) {
+#if defined(FW_AVX512)
+    if constexpr (is_float<Elem<V>>) {
+        constexpr int less = 17, greater = 30;  // _CMP_LT_OQ, _CMP_GT_OQ
+        const __m512 size = (__m512)abs(x);
+        V y = (V)_mm512_maskz_rcp14_ps(0xffff, (__m512)x);
+        y = fma(y, fma<V>(-x, y, all<V>(1)), y);
+        y = fma(y, fma<V>(-x, y, all<V>(1)), y);
+        __mmask16 right = _mm512_cmp_ps_mask(size, (__m512)all<V>(0x1p-120f), greater);
+        right = _mm512_mask_cmp_ps_mask(right, size, (__m512)all<V>(0x1p+120f), less);
+        const __m512i ones = _mm512_set1_epi32(-1), others = _mm512_or_si512((__m512i)x, _mm512_set1_epi32(~0x7fffff));
+        right = _mm512_mask_cmpneq_epi32_mask(right, others, ones);
+        if (__builtin_expect(right == 0xffff, 1)) return y;
+    }
+#endif
+    return all<V>(1) / x;
+}
+
 // Square roots, rounded as IEEE 754 wants them. With AVX-512 the instruction takes longer than Newton's steps from a root of 14
 // bits (of doubles three times as long). Of doubles the remainder, which is exact, shows whether no other number is nearer; of
 // floats none is: all of them were tried.

@@ -100,7 +100,10 @@ FW_UNARY(abs, (magnitude<T>(x)))
 FW_UNARY(not, as_numbers<T>(~as_mask<T>(x)))
 FW_BINARY(add, wrapped<T>(unwrapped<T>(x) + unwrapped<T>(y)))
 FW_BINARY(sub, wrapped<T>(unwrapped<T>(x) - unwrapped<T>(y)))
-FW_BINARY(mul, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y)))
+template <class T> void i_mul(T* d, const T* a, const T* b, const T*, int64_t n) {
+    if (a == b) each(d, a, n, [](Vec<T> x) -> Vec<T> { return wrapped<T>(unwrapped<T>(x) * unwrapped<T>(x)); });  // squares
+    else each(d, a, b, n, [](Vec<T> x, Vec<T> y) -> Vec<T> { return wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y)); });
+}
 // two steps in one, each rounded: less to store and to read again
 FW_TERNARY(mul_add, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y) + unwrapped<T>(z)))
 FW_TERNARY(sub_mul, wrapped<T>(unwrapped<T>(z) - unwrapped<T>(x) * unwrapped<T>(y)))
@@ -138,17 +141,26 @@ template <class T> FW_INLINE Vec<T> masked(Vec<T> x, Vec<T> r) {
 FW_BINARY(gate, (masked<T>(x, x * y)))
 FW_BINARY(over, (masked<T>(x, x / y)))
 // With AVX-512 the divider works beside the multipliers: one of several vectors goes by its instruction.
-template <class T> void i_sqrt(T* d, const T* a, const T*, const T*, int64_t n) {
+template <class T, int64_t SOME, class D, class F> FW_INLINE void each_beside(T* d, const T* a, int64_t n, D divider, F f) {
     int64_t i = 0;
 #if defined(FW_AVX512)
-    constexpr int64_t L = lanes<T>, SOME = sizeof(T) == 4 ? 3 : 4;
+    constexpr int64_t L = lanes<T>;
     for (; i + SOME * L <= n; i += SOME * L) {
-        store<T>(d + i, fw::sqrt(load(a + i)));
+        store<T>(d + i, divider(load(a + i)));
 #pragma GCC unroll 3
-        for (int64_t k = 1; k < SOME; ++k) store<T>(d + i + k * L, math::root<Vec<T>>(load(a + i + k * L)));
+        for (int64_t k = 1; k < SOME; ++k) store<T>(d + i + k * L, f(load(a + i + k * L)));
     }
 #endif
-    each(d + i, a + i, n - i, [](Vec<T> x) -> Vec<T> { return math::root<Vec<T>>(x); });
+    each(d + i, a + i, n - i, f);
+}
+template <class T> void i_sqrt(T* d, const T* a, const T*, const T*, int64_t n) {
+    each_beside<T, sizeof(T) == 4 ? 3 : 4>(d, a, n, [](Vec<T> x) -> Vec<T> { return fw::sqrt(x); },
+                                           [](Vec<T> x) -> Vec<T> { return math::root<Vec<T>>(x); });
+}
+template <class T> void i_reciprocal(T* d, const T* a, const T*, const T*, int64_t n) {
+    const auto divided = [](Vec<T> x) -> Vec<T> { return splat<T>(1) / x; };
+    if constexpr (sizeof(T) != 4) each(d, a, n, divided);
+    else each_beside<T, 2>(d, a, n, divided, [](Vec<T> x) -> Vec<T> { return math::reciprocal<Vec<T>>(x); });
 }
 FW_UNARY(floor, (math::floor<Vec<T>>(x)))
 FW_UNARY(ceil, (math::ceil<Vec<T>>(x)))
@@ -281,8 +293,7 @@ template <class T> void f_shrink(T* d, const T* a, const T* b, const T* c, int64
 // Other numbers for nan, inf and -inf, or for nan and what is beyond limits.
 template <class T> void b_mended(T* d, const T* const* p, int64_t n) {
     const Vec<T> high = splat<T>(*p[1]), low = splat<T>(*p[2]), other = splat<T>(*p[4]);
-    each_but_rare(d, p[0], n, [](Vec<T> x) { return ~(abs<T>(x) < splat<T>(math::inf<T>)); },
-                  [=](Vec<T> x) -> Vec<T> { return x != x ? other : finite_or<T>(x, high, low); });
+    each(d, p[0], n, [=](Vec<T> x) -> Vec<T> { return x != x ? other : finite_or<T>(x, high, low); });
 }
 template <class T> void b_limited(T* d, const T* const* p, int64_t n) {
     const Vec<T> low = splat<T>(*p[1]), high = splat<T>(*p[2]), other = splat<T>(*p[4]);
@@ -333,7 +344,7 @@ template <class T, bool Whole> struct Instructions {
 };
 template <class T> struct Instructions<T, false> {
     static constexpr Entry<T> all[] = {
-        FW_FOR_ALL, I2(div, 4), I(gate, 2), I(over, 5), I(sqrt, 5), I(isfinite, 1), I(isnan, 1), I(isinf, 1),
+        FW_FOR_ALL, I2(div, 4), I(gate, 2), I(over, 5), I(sqrt, 5), I(reciprocal, 4), I(isfinite, 1), I(isnan, 1), I(isinf, 1),
         I(sign, 3), I(exp, 10), I(exp2, 10), I(expm1, 16), I(log, 12), I(log2, 12), I(log10, 12), I(log1p, 16),
         I(softplus_rest, 16), I(tanh, 16), I(sigmoid, 14), I(erf, 12), I(erfc, 16), I(ndtr, 16), I(gelu_slope, 16),
         I(silu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16), I(sinh, 20),

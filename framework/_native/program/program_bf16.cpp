@@ -77,6 +77,7 @@ template <class H> constexpr auto direct_steps() {
         FW_STEP("maximum", 2, maximum<float>(x, y)),
         FW_STEP("minimum", 2, minimum<float>(x, y)),
         FW_STEP("sqrt", 1, math::root<V>(x)),
+        FW_STEP("reciprocal", 1, math::reciprocal<V>(x)),
         FW_STEP("rsqrt", 1, math::rsqrt(x)),
         FW_STEP("floor", 1, math::floor<V>(x)),
         FW_STEP("ceil", 1, math::ceil<V>(x)),

@@ -71,6 +71,7 @@ _WHOLE: dict[str, tuple[str, str, str]] = {
     "raised": ("x y z", "where(x <= y, z, x)", "y z"),
     "finite_or": ("x y z", "where(x == 1e999, y, where(x == -1e999, z, x))", "y z"),
     "rsqrt": ("x", "1 / sqrt(x)", ""),
+    "reciprocal": ("x", "1 / x", ""),
     "outside": ("x y z", "(x <= y) | (x >= z)", ""),
     "frac": ("x", "x - trunc(x)", ""),
     "hard_gate": ("x", "minimum(maximum(x + 3, 0), 6) / 6", ""),

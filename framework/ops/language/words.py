@@ -131,12 +131,21 @@ def _exp2(xp: Any) -> Callable:
 
 
 def _sgn(xp: Any) -> Callable:
-    """The sign; of a complex number the one of length 1 in its direction. NumPy's own sign is that."""
+    """The sign; of a complex number the one of length 1 in its direction."""
+    def of_numpy(x: Any) -> Any:
+        if x.dtype.kind != "c":
+            return xp.sign(x)
+        too_long = xp.isinf(xp.abs(x)) & xp.isfinite(x)  # NumPy's sign of these is 1j
+        return xp.sign(xp.where(too_long, x / 2, x) if too_long.any() else x)
+
     def sgn(x: Any) -> Any:
         if x.dtype.kind != "c":
             return xp.sign(x)
         return xp.where(x == 0, x, x / xp.abs(x))
-    return np.sign if xp is np else sgn
+    return of_numpy if xp is np else sgn
+
+
+_sgn.native = "complex_sign"  # type: ignore[attr-defined]
 
 
 def _step(name: str) -> Callable:
@@ -229,6 +238,7 @@ WORDS: dict[str, Word] = {
     "isposinf": Word(_equals(math.inf), ("x", "x == 1e999")),
     "signbit": Word(_after_native("signbit"), None, "x: (x < 0) | (1 / x < 0)"),
     "rsqrt": Word(None, "rsqrt", "x: 1 / sqrt(x)", "rsqrt"),  # the engine's own, for its programs
+    "reciprocal": Word(None, "reciprocal", "x: 1 / x", "(C(1) / {})"),
     "softplus_rest": Word(None, "softplus_rest"),
     "acos": Word("arccos", "acos", "Acos", "acos"),
     "acosh": Word("arccosh", "acosh", "Acosh", "acosh"),

@@ -35,9 +35,9 @@ def link(x: Tensor, view: Tensor, op: Any, settings: dict) -> None:
     source = x._more or x._extras()
     more = view._more = More()
     if source.base is None:
-        more.base, more.links = x, (None, (op, settings))
+        more.base, more.links = x, (None, op, None, settings)
     else:
-        more.base, more.links = source.base, (source.links, (op, settings))
+        more.base, more.links = source.base, (source.links, op, None, settings)
         source = source.base._more  # type: ignore[assignment]
     if view._node is not None:
         source.followed = True

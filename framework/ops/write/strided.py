@@ -14,7 +14,7 @@ from ...backends.native import native_or
 from ...backends.segments import owner_of
 from ...backends.sums import add_at
 from ...errors import DTypeError, ShapeError
-from ...tensor import Tensor
+from ...tensor import Tensor, step_of
 from ..record.aliases import overlaps_itself, view_maker
 from ..record.args import one_dim, size_args, tensor_arg
 from ..record.op import Meta, Op
@@ -295,7 +295,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
         links, own = part._more and part._more.links, input._array
         if links and part._base is (input if input._base is None else input._base) \
                 and src._array.dtype is own.dtype and src._array.shape == part._array.shape:
-            return put_view.run(input, src, shape=own.shape, chain=(links[1],), part=part._array)
+            return put_view.run(input, src, shape=own.shape, chain=(step_of(links),), part=part._array)
     with no_grad():
         part = as_strided(input, size, stride, storage_offset)
     if tensor_arg(src, "as_strided_scatter", "src").shape != part.shape:

@@ -1,7 +1,10 @@
-// What the engine has no numbers for: quotients of whole numbers, rounded towards 0, conjugates, signs, numbers that follow.
+// What the engine has no numbers for: quotients of whole numbers, rounded towards 0, complex numbers, signs, numbers that follow.
 #include <algorithm>
+#include <cmath>
 
 #include "base/bf16.h"
+#include "base/shuffles.h"
+#include "base/vecmath.h"
 #include "bind/bf16_array.h"
 #include "bind/move/alike.h"
 #include "bind/move/copy.h"
@@ -70,30 +73,72 @@ template <whole::Quotient what> nb::object quotients(nb::handle x, nb::handle y,
          : like.is<int32_t>() ? quotients_of<int32_t>(what, x, y, like) : not_implemented();
 }
 
-template <class T> void conjugates(const Array& x, NewArray& out) {
+// -- complex numbers, their parts side by side ----------------------------------------------------
+
+template <class T> struct Conjugate {
+    Vec<T> imaginary{};  // the sign bit of every other number
+    Conjugate() {
+        for (int l = 1; l < lanes<T>; l += 2) imaginary[l] = T(-0.0);
+    }
+    FW_INLINE Vec<T> operator()(Vec<T> z) const { return bits<Vec<T>>(bits<Mask<T>>(z) ^ bits<Mask<T>>(imaginary)); }
+    void one(const T* z, T* to) const { to[0] = z[0], to[1] = -z[1]; }
+};
+
+// z / |z|, 0 of 0. Of two parts of which one is infinite that one's sign, of two nan.
+template <class T> struct Sign {
+    FW_INLINE Vec<T> operator()(Vec<T> z) const {
+        const Vec<T> a = abs<T>(z), b = permute<T, Swapped<1>>(a, a);
+        const Vec<T> size = math::hypot<Vec<T>>(maximum<T>(a, b), minimum<T>(a, b));
+        const Mask<T> ordinary = (size > Vec<T>{}) & (size < splat<T>(math::inf<T>));
+        Vec<T> result = z / size;
+        if (math::any(~ordinary))
+            for (int l = 0; l < lanes<T>; l += 2) {
+                if (ordinary[l]) continue;
+                const T given[] = {z[l], z[l + 1]};
+                T found[2];
+                one(given, found);
+                result[l] = found[0], result[l + 1] = found[1];
+            }
+        return result;
+    }
+    void one(const T* z, T* to) const {
+        T x = z[0], y = z[1];
+        if (std::isinf(x) != std::isinf(y) && x == x && y == y) {
+            to[0] = std::isinf(x) ? std::copysign(T(1), x) : 0, to[1] = std::isinf(y) ? std::copysign(T(1), y) : 0;
+            return;
+        }
+        if (std::isinf(std::hypot(x, y))) x /= 2, y /= 2;
+        const T size = std::hypot(x, y);
+        const bool none = size == 0, known = !std::isinf(size) && size == size;
+        to[0] = none ? 0 : known ? x / size : T(NAN), to[1] = none ? 0 : known ? y / size : T(NAN);
+    }
+};
+
+template <class T, template <class> class F> void of_each(const Array& x, NewArray& out) {
     const T* from = x.data<T>();
     T* to = out.data<T>();
-    Vec<T> imaginary{};  // the sign bit of every other number
-    for (int l = 1; l < lanes<T>; l += 2) imaginary[l] = T(-0.0);
+    const F<T> f;
     Release release(2 * x.size() * int64_t(sizeof(T)));
     parallel(x.size(), moving::grain_of(2 * sizeof(T)), [&](int64_t begin, int64_t end) {
         int64_t i = 2 * begin;
-        for (; i + lanes<T> <= 2 * end; i += lanes<T>)
-            store(to + i, bits<Vec<T>>(bits<Mask<T>>(load(from + i)) ^ bits<Mask<T>>(imaginary)));
-        for (; i < 2 * end; i += 2) to[i] = from[i], to[i + 1] = -from[i + 1];
+#pragma GCC unroll 4
+        for (; i + lanes<T> <= 2 * end; i += lanes<T>) store<T>(to + i, f(load_stream(from + i)));
+        for (; i < 2 * end; i += 2) f.one(from + i, to + i);
     });
 }
 
 // Of complex numbers that lie side by side, in whichever order of dimensions, which the result has, too.
-nb::object conjugate(Array x, nb::handle out) {
+template <template <class> class F> nb::object of_complex(Array x, nb::handle out) {
     if (!out.is_none() || !x.usable() || (x.type() != NPY_CFLOAT && x.type() != NPY_CDOUBLE)) return not_implemented();
     NewArray made = moving::as_laid(x);
     nb::object result = give(made);
     if (!std::equal(PyArray_STRIDES(x.p), PyArray_STRIDES(x.p) + x.ndim(), PyArray_STRIDES(made.p))) return not_implemented();
-    if (x.type() == NPY_CFLOAT) conjugates<float>(x, made);
-    else conjugates<double>(x, made);
+    if (x.type() == NPY_CFLOAT) of_each<float, F>(x, made);
+    else of_each<double, F>(x, made);
     return result;
 }
+
+// -- bits ------------------------------------------------------------------------------------------
 
 // Whether the highest bit is set, which is the sign of numbers with fractions and of whole ones.
 template <class Bits> void signs_of(const Array& x, bool* to) {
@@ -168,7 +213,8 @@ FW_BIND(m) {
     both("floor_divide", &quotients<whole::Quotient::floored>);
     both("fmod", &quotients<whole::Quotient::rest>);
     both("remainder", &quotients<whole::Quotient::remainder>);
-    m.def("conjugate", &conjugate, nb::arg("x"), nb::arg("out").none() = nb::none());
+    m.def("conjugate", &of_complex<Conjugate>, nb::arg("x"), nb::arg("out").none() = nb::none());
+    m.def("complex_sign", &of_complex<Sign>, nb::arg("x"), nb::arg("out").none() = nb::none());
     m.def("nextafter_bfloat16", &nextafter_bfloat16, nb::arg("x"), nb::arg("y"));
     m.def("logical_not", &logical_not, nb::arg("x"), nb::arg("out").none() = nb::none());
     m.def("signbit", &signbit, nb::arg("x"), nb::arg("out").none() = nb::none());

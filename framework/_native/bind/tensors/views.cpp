@@ -119,26 +119,29 @@ nb::object more_of(PyObject* x) {
 }
 
 // Python's collector does not look at it again. Only for what holds numbers, names of settings and records, which live as
-// long as the program: nothing there leads back to a tensor. Of six objects of a view four are such.
+// long as the program: nothing there leads back to a tensor.
 void leave_to_counts(nb::handle o) {
     if (PyObject_GC_IsTracked(o.ptr())) PyObject_GC_UnTrack(o.ptr());
 }
 
 bool left_to_counts(PyObject* o) { return !PyObject_IS_GC(o) || !PyObject_GC_IsTracked(o); }
 
+// What a view is made with: the name of its only setting and that, or None and a dict of all.
+struct Settings {
+    PyObject* word = Py_None;
+    nb::object value;
+    bool only_numbers = false;
+};
+
 // `aliases.link`
-void link(const Source& s, PyObject* view, PyObject* op, PyObject* settings) {
+void link(const Source& s, PyObject* view, PyObject* op, const Settings& settings) {
     slot(view, at_counter) = counter_of(s.x).release().ptr();
     nb::object source = more_of(s.x), more = taken(PyObject_CallNoArgs(more_class));
     nb::object base = asked(source.ptr(), word_base), links;
     const bool first = base.is_none();
     if (!first) links = asked(source.ptr(), word_links);
-    nb::object step = taken(PyTuple_Pack(2, op, settings));
-    nb::object chain = taken(PyTuple_Pack(2, first ? Py_None : links.ptr(), step.ptr()));
-    if (left_to_counts(settings)) {
-        leave_to_counts(step);
-        if (first || left_to_counts(links.ptr())) leave_to_counts(chain);
-    }
+    nb::object chain = taken(PyTuple_Pack(4, first ? Py_None : links.ptr(), op, settings.word, settings.value.ptr()));
+    if (settings.only_numbers && (first || left_to_counts(links.ptr()))) leave_to_counts(chain);
     give_to(more.ptr(), word_base, first ? s.x : base.ptr());
     give_to(more.ptr(), word_links, chain.ptr());
     slot(view, at_more) = more.release().ptr();
@@ -150,6 +153,7 @@ void link(const Source& s, PyObject* view, PyObject* op, PyObject* settings) {
         give_to(source.ptr(), word_views, views.ptr());
     }
     nb::object ref = taken(PyWeakref_NewRef(view, nullptr));
+    leave_to_counts(ref);  // it holds nothing
     if (PyList_Append(views.ptr(), ref.ptr()) < 0) throw nb::python_error();
     const Py_ssize_t count = PyList_GET_SIZE(views.ptr());
     if (count >= PRUNE_FROM && !(count & (count - 1))) taken(PyObject_CallOneArg(find_living, views.ptr()));
@@ -166,23 +170,25 @@ bool only_numbers(PyObject* o) {
     return true;
 }
 
-nb::object settings_of(std::initializer_list<std::pair<PyObject*, nb::object>> given) {
-    nb::object made = taken(PyDict_New());
-    bool numbers = true;
+Settings settings_of(PyObject* word, nb::object setting) {
+    const bool numbers = only_numbers(setting.ptr());
+    if (numbers && PyTuple_CheckExact(setting.ptr())) leave_to_counts(setting);
+    return {word, std::move(setting), numbers};
+}
+
+Settings settings_of(std::initializer_list<std::pair<PyObject*, nb::object>> given) {
+    Settings made{Py_None, taken(PyDict_New()), true};
     for (const auto& [word, setting] : given) {
-        if (PyDict_SetItem(made.ptr(), word, setting.ptr()) < 0) throw nb::python_error();
-        if (only_numbers(setting.ptr())) {
-            if (PyTuple_CheckExact(setting.ptr())) leave_to_counts(setting);
-        } else {
-            numbers = false;
-        }
+        const Settings one = settings_of(word, setting);
+        if (PyDict_SetItem(made.value.ptr(), word, setting.ptr()) < 0) throw nb::python_error();
+        made.only_numbers = made.only_numbers && one.only_numbers;
     }
-    if (numbers) leave_to_counts(made);
+    if (made.only_numbers) leave_to_counts(made.value);
     return made;
 }
 
 // The tensor over these elements of the memory of `s`, as a call of `op`; `type`: of what they are, if not of what s is.
-nb::object view(const Source& s, const Seen& seen, PyObject* op, nb::object settings, int type = -1) {
+nb::object view(const Source& s, const Seen& seen, PyObject* op, const Settings& settings, int type = -1) {
     PyArray_Descr* descr = type < 0 ? PyArray_DESCR(s.a) : PyArray_DescrFromType(type);
     if (type < 0) Py_INCREF(descr);
     const int flags = seen.writeable ? PyArray_FLAGS(s.a) & NPY_ARRAY_WRITEABLE : 0;
@@ -196,11 +202,12 @@ nb::object view(const Source& s, const Seen& seen, PyObject* op, nb::object sett
     if (s.recorded) {
         nb::object kept = nb::none(), edges = taken(PyTuple_Pack(1, slot(s.x, at_node)));
         if (asked(op, word_keeps_nothing).ptr() != Py_True)
-            kept = settings_of({{word_x_shape, numbers_of(PyArray_DIMS(s.a), s.ndim())}});
-        node = make_node(op, edges.ptr(), kept.ptr(), Py_None, settings.ptr(), Py_None);
+            kept = settings_of({{word_x_shape, numbers_of(PyArray_DIMS(s.a), s.ndim())}}).value;
+        const nb::object all = settings.word == Py_None ? settings.value : settings_of({{settings.word, settings.value}}).value;
+        node = make_node(op, edges.ptr(), kept.ptr(), Py_None, all.ptr(), Py_None);
     }
     nb::object result = bare_tensor(std::move(array), std::move(node));
-    link(s, result.ptr(), op, settings.ptr());
+    link(s, result.ptr(), op, settings);
     return result;
 }
 
@@ -254,7 +261,7 @@ nb::object reshaped(const Source& s, nb::object sizes, Seen& seen, PyObject* op)
     } else if (!seen.in_rows(count, PyArray_ITEMSIZE(s.a))) {
         decline();
     }
-    return view(s, seen, op, settings_of({{word_shape, std::move(sizes)}}));
+    return view(s, seen, op, settings_of(word_shape, std::move(sizes)));
 }
 
 nb::object take_shape(const Source& s, PyObject* const* args) {
@@ -265,7 +272,7 @@ nb::object take_shape(const Source& s, PyObject* const* args) {
 
 // Without dimensions of size 1, or with one more: the others lie as before, with gaps or not.
 nb::object resized(const Source& s, const Seen& seen, PyObject* op) {
-    return view(s, seen, op, settings_of({{word_shape, numbers_of(seen.shape, seen.ndim)}}));
+    return view(s, seen, op, settings_of(word_shape, numbers_of(seen.shape, seen.ndim)));
 }
 
 nb::object unsqueeze(const Source& s, PyObject* const* args) {
@@ -303,7 +310,7 @@ nb::object flatten(const Source& s, PyObject* const* args) {
 nb::object ordered(const Source& s, const npy_intp* order, nb::object dims, PyObject* op) {
     Seen seen;
     for (int d = 0; d < s.ndim(); ++d) seen.add(s.size(int(order[d])), s.stride(int(order[d])));
-    return view(s, seen, op, settings_of({{word_dims, std::move(dims)}}));
+    return view(s, seen, op, settings_of(word_dims, std::move(dims)));
 }
 
 nb::object permute(const Source& s, PyObject* const* args) {
@@ -364,7 +371,7 @@ nb::object expand(const Source& s, PyObject* const* args) {
         else seen.writeable = false;  // to write into one element would be to write into others
     }
     if (kept) sizes = numbers_of(seen.shape, seen.ndim);
-    return view(s, seen, args[2], settings_of({{word_size, std::move(sizes)}}));
+    return view(s, seen, args[2], settings_of(word_size, std::move(sizes)));
 }
 
 bool is_bound(PyObject* o) { return o == Py_None || PyLong_CheckExact(o); }
@@ -430,7 +437,7 @@ nb::object take_slice(const Source& s, PyObject* const* args) {
         else cut(s, d++, k, seen), --used;
     }
     rest(s.ndim());
-    return view(s, seen, args[2], settings_of({{word_key, many ? nb::borrow(key) : taken(PyTuple_Pack(1, key))}}));
+    return view(s, seen, args[2], settings_of(word_key, many ? nb::borrow(key) : taken(PyTuple_Pack(1, key))));
 }
 
 nb::object cut_along(const Source& s, int dim, nb::object k, PyObject* op) {
@@ -442,7 +449,7 @@ nb::object cut_along(const Source& s, int dim, nb::object k, PyObject* op) {
     nb::object key = taken(PyTuple_New(dim + 1));
     for (int d = 0; d < dim; ++d) PyTuple_SET_ITEM(key.ptr(), d, nb::borrow(whole).release().ptr());
     PyTuple_SET_ITEM(key.ptr(), dim, k.release().ptr());
-    return view(s, seen, op, settings_of({{word_key, std::move(key)}}));
+    return view(s, seen, op, settings_of(word_key, std::move(key)));
 }
 
 nb::object range_of(npy_intp start, npy_intp stop) {
