@@ -275,6 +275,8 @@ class Tensor:
     @property
     def data(self) -> "Tensor":
         """The same memory outside the graph; changes to it are not noticed by autograd."""
+        if self._node is not None:
+            keep_result(self)
         return wrap(self._array)
 
     @data.setter
@@ -298,6 +300,8 @@ class Tensor:
 
     def detach(self) -> "Tensor":
         """The same memory outside the graph; in-place changes to either are noticed by backward."""
+        if self._node is not None:
+            keep_result(self)
         out = wrap(self._array)
         out._counter = counter_of(self)
         return out
@@ -320,6 +324,7 @@ class Tensor:
             what = "requires grad" if self.requires_grad else "has a tangent"
             raise AutogradError(f"this tensor {what}, and NumPy would not record what happens to it; use "
                                 f"x.detach().numpy()")
+        keep_result(self)
         if quiet.settle is not None:
             quiet.settle()
         if not isinstance(self._array, np.ndarray):
@@ -525,6 +530,25 @@ def counter_of(t: Tensor) -> list:
     if counter is None:
         counter = t._counter = [0, None]
     return counter
+
+
+def keep_result(t: Tensor) -> None:
+    """Let the call that wrote ``t`` in place keep a copy, if backward wants its result.
+
+    It keeps the memory of ``t`` itself, so that activations in place take none besides, until ``t`` is to be
+    changed again, or is handed out to where changes are not noticed.
+    """
+    node, counter = t._node, t._counter
+    if counter is None or not counter[0] or type(node) is not Node or not node.kept or not node.versions:
+        return
+    array = t._array
+    for name, kept in node.kept.items():
+        if kept is array:
+            if any(c is counter and n == counter[0] for c, n in node.versions):  # else backward tells of it
+                node.kept[name] = array.copy(order="K")
+                own = ([0, None], 0)
+                node.versions = [own if stamp[0] is counter else stamp for stamp in node.versions]
+            return
 
 
 def bump(t: Tensor, name: str) -> None:

@@ -1,5 +1,6 @@
 """Views and changes in place: every view, change and hook together give the functional formula's gradient."""
 
+import copy
 import gc
 import itertools
 import signal
@@ -591,3 +592,59 @@ def test_pythons_collector_looks_at_two_objects_of_a_view():
     del y, view
     gc.collect()
     assert dead() is None
+
+
+ACTIVATIONS = {"relu": lambda y: fw.nn.functional.relu(y, inplace=True), "sigmoid": lambda y: y.sigmoid_(), "exp": lambda y: y.exp_(),
+               "tanh": lambda y: y.tanh_()}
+AFTERWARDS = {  # of what an activation has written, by roads that backward knows of or not
+    "add_": lambda y: y.add_(1), "twice": lambda y: y.mul_(2).mul_(3), "part": lambda y: y[1:].sub_(5),
+    "again": lambda y: y.sigmoid_(), "assigned": lambda y: y.__setitem__(0, 0.5), "fill_": lambda y: y.fill_(0.25),
+    "copy_": lambda y: y.copy_(y * 2), "data": lambda y: y.data.mul_(2), "detach": lambda y: y.detach().add_(1),
+    "numpy": lambda y: y.detach().numpy().__setitem__(slice(None), 3),
+    "forced": lambda y: y.numpy(force=True).__setitem__(slice(None), 3),
+    "storage": lambda y: y.untyped_storage().fill_(0), "no_grad": lambda y: fw.no_grad()(y.add_)(1),
+    "no_grad part": lambda y: fw.no_grad()(y[1:].add_)(1), "alias": lambda y: copy.copy(y).add_(1)}
+
+
+@pytest.mark.parametrize("change", AFTERWARDS)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_backward_of_an_activation_in_place_sees_its_own_result(name, change):
+    """Which is the memory of the tensor till that is changed, whoever holds it."""
+    activation = ACTIVATIONS[name]
+    for before in (lambda y: None, lambda y: y.data, lambda y: y.detach().numpy()):
+        w = fw.tensor([-1.0, 0.5, 2.0, 3.0], requires_grad=True)
+        y = w * 2
+        held = before(y)
+        activation(y)
+        place = fw.autograd.graph.get_gradient_edge(y)
+        AFTERWARDS[change](y)
+        (got,) = fw.autograd.grad(place, w, fw.ones(4))
+        assert held is None or len(held) == 4
+        (want,) = fw.autograd.grad(getattr(fw, name)(w * 2).sum(), w)
+        np.testing.assert_array_equal(got.numpy(), want.numpy())
+
+
+@pytest.mark.parametrize("held", ["data", "numpy", "view"])
+def test_memory_that_others_hold_is_not_kept_by_an_activation_in_place(held):
+    w = fw.tensor([-1.0, 0.5, 2.0], requires_grad=True)
+    y = w * 2
+    other = {"data": lambda: y.data, "numpy": lambda: y.detach().numpy(), "view": lambda: y.detach()[:]}[held]()
+    y.sigmoid_()
+    other[:] = 7.0
+    y.sum().backward()
+    s = (w.detach() * 2).sigmoid()
+    np.testing.assert_allclose(w.grad.numpy(), (2 * s * (1 - s)).numpy(), rtol=1e-6)
+
+
+@pytest.mark.skipif(_native.module is None, reason="NumPy's way keeps a copy")
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_an_activation_in_place_takes_no_memory(name):
+    w = fw.ones(1 << 16, requires_grad=True)
+    y = w * 2
+    before = fw.cpu.memory_allocated()
+    fw.cpu.reset_peak_memory_stats()
+    ACTIVATIONS[name](y)
+    assert fw.cpu.max_memory_allocated() - before < 1 << 12
+    y.sum().backward()
+    with pytest.raises(AutogradError, match="second time"):
+        y.sum().backward()

@@ -113,6 +113,7 @@ FW_TERNARY(sub_limit, wrapped<T>(unwrapped<T>(x) - unwrapped<T>(minimum<T>(maxim
 FW_TERNARY(lerp, wrapped<T>(unwrapped<T>(y) * (unwrapped<T>(z) - unwrapped<T>(x)) + unwrapped<T>(x)))
 FW_TERNARY(where_positive, x > Vec<T>{} ? y : z)
 FW_TERNARY(where_nan, x != x ? y : z)
+FW_TERNARY(above, (x <= y ? Vec<T>{} : z))
 FW_TERNARY(shrink, (magnitude<T>(x) <= y ? Vec<T>{} : z))
 FW_TERNARY(outside, as_numbers<T>((x <= y) | (x >= z)))
 FW_TERNARY(raised, x <= y ? z : x)
@@ -260,6 +261,7 @@ FW_SECOND(div, x / y)
         const Vec<T> y = splat<T>(*b);                                                          \
         each(d, a, c, n, [y](Vec<T> x, Vec<T> z) -> Vec<T> { return expression; });             \
     }
+FW_SECOND_OF_THREE(above, (x <= y ? Vec<T>{} : z))
 FW_SECOND_OF_THREE(mul_add, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y) + unwrapped<T>(z)))
 FW_SECOND_OF_THREE(lerp, wrapped<T>(unwrapped<T>(y) * (unwrapped<T>(z) - unwrapped<T>(x)) + unwrapped<T>(x)))
 template <class T> void f_outside(T* d, const T* a, const T* b, const T* c, int64_t n) {
@@ -336,7 +338,7 @@ template <class T> struct Entry {
     I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), IT(add, 1), I2(sub, 1), IT(mul, 1), I2(maximum, 1), I2(minimum, 1),    \
         I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1), I(xor, 1), I(where, 1),      \
         I2_OF_3(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I3(limit, 2), I3(sub_limit, 3), I2_OF_3(lerp, 3), I(where_positive, 2), \
-        I2_OF_3(where_nan, 2), I2_OF_3(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3)
+        I2_OF_3(where_nan, 2), I2_OF_3(above, 2), I2_OF_3(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3)
 
 template <class T, bool Whole> struct Instructions {
     static constexpr Entry<T> all[] = {FW_FOR_ALL, {"bit_and", i_and<T>, 1}, {"bit_or", i_or<T>, 1},

@@ -68,6 +68,7 @@ _WHOLE: dict[str, tuple[str, str, str]] = {
     "where_positive": ("x y z", "where(x > 0, y, z)", ""),
     "where_nan": ("x y z", "where(x != x, y, z)", ""),
     "shrink": ("x y z", "where(abs(x) <= y, 0.0, z)", ""),
+    "above": ("x y z", "where(x <= y, 0.0, z)", ""),
     "raised": ("x y z", "where(x <= y, z, x)", "y z"),
     "finite_or": ("x y z", "where(x == 1e999, y, where(x == -1e999, z, x))", "y z"),
     "rsqrt": ("x", "1 / sqrt(x)", ""),

@@ -15,7 +15,7 @@ from ...errors import AutogradError
 from ...node import Leaf
 from ...quiet import is_interrupted, quiet, quietly
 from ...seam import WRITE, Event, intercepted
-from ...tensor import Tensor, bump
+from ...tensor import Tensor, bump, keep_result
 from .aliases import overlaps_itself
 from .short_roads import road_into
 
@@ -68,6 +68,7 @@ if hasattr(_native.module, "set_up_into"):
 
 def guard(x: Tensor, name: str) -> None:
     """Raise if ``x`` may not be changed in place here: a recorded leaf, or a view of one."""
+    keep_result(x if x._base is None else x._base)
     if not state.recording:
         return
     for tensor, what in ((x, "a leaf tensor that requires grad"),

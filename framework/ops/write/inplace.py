@@ -25,7 +25,7 @@ from ...node import Node
 from ...quiet import quiet, quietly, readable
 from ...seam import WRITE, Event, intercepted, settled
 from ...sparse_door import is_sparse, sparse
-from ...tensor import Tensor, bump, counter_of, wrap
+from ...tensor import Tensor, bump, counter_of, keep_result, wrap
 from ..convert.cast import cast, to
 from ..convert.memory_format import preserved_op
 from ..language.elementwise import Elementwise
@@ -238,7 +238,7 @@ put_view = Op("put_view", "x value", batch=batch_put_view, masks=True, kernel=_p
 
 _copied_into, _filled_with, _put_into = native_into("copy"), native_into("fill"), native_into("result")
 if hasattr(_native.module, "set_up_recorded"):
-    _native.module.set_up_recorded(preserved_op)
+    _native.module.set_up_recorded(preserved_op, keep_result)
 _filled_array = getattr(_native.module, "filled_array", lambda x, number: NotImplemented)
 _NO_SETTINGS: dict[str, Any] = {}
 

@@ -20,10 +20,15 @@ bool is_followed(PyObject* x) { return has_node(x) && (!modes || asked(modes, wo
 Held memory_of(PyObject* x) {
     PyArrayObject* a = array_of(x);
     if (!a || !PyArray_ISWRITEABLE(a) || is_followed(x)) return nullptr;
+    if (has_node(x)) keep_result_of(x);
     PyObject* more = slot(x, at_more);
     if (more && more != Py_None) {
         const nb::object base = asked(more, word_base);
-        if (!base.is_none() && (!array_of(base.ptr()) || has_node(base.ptr()))) return nullptr;
+        if (!base.is_none() && !array_of(base.ptr())) return nullptr;
+        if (!base.is_none() && has_node(base.ptr())) {
+            keep_result_of(base.ptr());
+            return nullptr;
+        }
     }
     return a;
 }

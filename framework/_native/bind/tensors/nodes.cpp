@@ -81,6 +81,11 @@ bool is(PyObject* kind, PyObject* word) { return kind == word || PyUnicode_Compa
 
 }  // namespace
 
+PyObject* kept_of(PyObject* node) {
+    PyObject* kept = Py_TYPE(node) == node_type ? slot(node, at_parts[KEPT]) : nullptr;
+    return kept && PyDict_CheckExact(kept) ? kept : nullptr;
+}
+
 bool is_left_alone(PyObject* node) {
     if (node == Py_None) return true;
     if (Py_TYPE(node) == node_type) return slot(node, at_parts[HOOKS]) == Py_None;

@@ -5,7 +5,8 @@
 namespace fw::tensors {
 namespace {
 
-PyObject *word_outputs, *word_record, *word_views, *preserved = nullptr;  // preserved: a copy's that lies likewise
+// preserved: the record of a copy that lies likewise; keep_result: that of `tensor.py`
+PyObject *word_outputs, *word_record, *word_views, *preserved = nullptr, *keep_result = nullptr;
 
 // Whether `x` is no view, and has none that somebody holds; those that are gone are forgotten, as after any write.
 bool stands_alone(PyObject* x) {
@@ -35,6 +36,12 @@ void move_to(PyObject* x, nb::object node) { Py_SETREF(slot(x, at_node), node.re
 
 bool is_like(PyArrayObject* b, PyArrayObject* a) { return b && PyArray_DESCR(b) == PyArray_DESCR(a) && PyArray_SAMESHAPE(a, b); }
 
+// Whether only one tensor holds this memory, besides `a`.
+bool is_alone(const Held& a) {
+    const auto* array = reinterpret_cast<PyArrayObject*>(a.owner.ptr());
+    return Py_REFCNT(array) == 2 && !PyArray_BASE(array);
+}
+
 // `op.run(*inputs, **settings)`
 nb::object run(PyObject* op, PyObject* inputs, PyObject* settings) {
     return taken(PyObject_Call(asked(op, word_run).ptr(), inputs, settings));
@@ -52,10 +59,11 @@ nb::object replaced(PyObject* inputs, PyObject* x, const nb::object& with) {
 }
 
 // The node of a call whose result lies in `a`.
-nb::object recorded(PyObject* op, PyObject* inputs, PyObject* const* arrays, PyObject* settings, const Held& a) {
+nb::object recorded(PyObject* op, PyObject* inputs, PyObject* const* arrays, PyObject* settings, PyObject* x, const Held& a) {
     const Py_ssize_t n = PyTuple_GET_SIZE(inputs);
     PyObject* const* given = PySequence_Fast_ITEMS(inputs);
     const nb::object result = tensor_over(a.owner);
+    Py_XSETREF(slot(result.ptr(), at_counter), counter_of(x).release().ptr());
     PyObject* results[] = {result.ptr()};
     nb::object node = node_of(op, given, arrays, n, results, 1, settings);
     if (node.is_valid()) return node;
@@ -87,7 +95,8 @@ nb::object write_recorded(PyObject* const* args) {
         nb::object copy = taken(PyObject_CallOneArg(preserved, a.owner.ptr()));
         inputs = replaced(inputs.ptr(), x, tensor_over(std::move(copy), nb::borrow(slot(x, at_node))));
     }
-    if (wants(op, true, 0, inputs.ptr())) {  // beside it, since it may be changed again
+    keep_result_of(x);
+    if (wants(op, true, 0, inputs.ptr()) && !is_alone(a)) {  // beside it: others may change it, of which backward would not know
         const nb::object result = run(op, inputs.ptr(), settings);
         const Held b = array_of(result.ptr());
         if (!is_like(b, a)) return nb::object();
@@ -105,7 +114,7 @@ nb::object write_recorded(PyObject* const* args) {
         given[i + 1] = held[i].ptr();
     }
     if (!kernel_into(op, given, n, settings, a, x, args[5])) return nb::object();
-    move_to(x, recorded(op, inputs.ptr(), given + 1, settings, a));
+    move_to(x, recorded(op, inputs.ptr(), given + 1, settings, x, a));
     return nb::borrow(x);
 }
 
@@ -117,6 +126,7 @@ PyObject* put_result(PyObject*, PyObject* const* args, Py_ssize_t n) {
         if (x == result || !may_move(x) || !is_like(array_of(result), array_of(x)) || !nobody_looks()) Py_RETURN_NOTIMPLEMENTED;
         const Held a = array_of(x), b = array_of(result);
         if (!may_move(x) || !is_like(b, a)) Py_RETURN_NOTIMPLEMENTED;  // what was put off has run meanwhile
+        keep_result_of(x);
         take_over(a, b);
         bump(x, args[2]);
         move_to(x, nb::borrow(slot(result, at_node)));
@@ -129,6 +139,14 @@ PyMethodDef result_methods[] = {{"into_result", reinterpret_cast<PyCFunction>(re
 
 }  // namespace
 
+void keep_result_of(PyObject* x) {
+    PyObject *node = slot(x, at_node), *kept = node && keep_result ? kept_of(node) : nullptr, *name, *value;
+    if (!kept) return;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(kept, &at, &name, &value))
+        if (value == slot(x, at_array)) return void(taken(PyObject_CallOneArg(keep_result, x)));
+}
+
 nb::object write_form(PyObject* const* args) {
     PyObject *inputs = args[2], *settings = args[3];
     nb::object written = write_call(args);
@@ -139,7 +157,9 @@ nb::object write_form(PyObject* const* args) {
 FW_BIND(m) {
     word_outputs = word("outputs"), word_record = word("record"), word_views = word("views");
     if (PyModule_AddFunctions(m.ptr(), result_methods) < 0) throw nb::python_error();
-    m.def("set_up_recorded", [](nb::object copy) { preserved = copy.release().ptr(); });
+    m.def("set_up_recorded", [](nb::object copy, nb::object keep) {
+        preserved = copy.release().ptr(), keep_result = keep.release().ptr();
+    });
 }
 
 }  // namespace fw::tensors

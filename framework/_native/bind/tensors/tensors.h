@@ -99,6 +99,7 @@ struct Held {
 
 // The array of `x` if it may be written to by nobody's leave: `x` is in no graph, or none is made, and what it is a view of is in none.
 Held memory_of(PyObject* x);
+void keep_result_of(PyObject* x);  // `tensor.keep_result`, before x is written
 bool nobody_looks();  // at what is about to be written, which nothing that was put off reads from here on
 // op(*inputs, **settings) into x, where nothing is unusual, else null: (op, x, inputs, settings, kinds of dtype that it writes, name)
 nb::object write_call(PyObject* const* args);
@@ -111,6 +112,7 @@ void take_over(PyArrayObject* a, PyArrayObject* b);  // into `a` the elements of
 // Whether backward wants an input ("in"), or a result ("out"), at this place of a call.
 bool wants(PyObject* op, bool out, Py_ssize_t place, PyObject* inputs);
 // Whether nothing hangs on a place in the graph that a tensor would take along to another one: a node without hooks, or none.
+PyObject* kept_of(PyObject* node);  // the dict of what it keeps, if it does
 bool is_left_alone(PyObject* node);
 // Whether an operand of this shape was broadcast to that of its gradient; None is the shape of a number.
 bool is_broadcast(PyArrayObject* g, PyObject* shape);
