@@ -227,7 +227,7 @@ def test_complex_layers_are_initialised_and_run():
 
 @pytest.mark.parametrize("dtype, eps", [(np.complex64, 1.2e-7), (np.complex128, 2.3e-16)])
 def test_signs_of_complex_numbers(dtype, eps):
-    """Of length 1 in the direction of the number, also of the largest and the smallest ones, and transposed."""
+    """Of length 1 in the direction of the number, the largest and the smallest ones, too."""
     info, rng = np.finfo(dtype), np.random.default_rng(1)
     sizes = np.exp(rng.uniform(np.log(info.tiny), np.log(info.max), 2000))
     turned = np.exp(1j * rng.uniform(0, 7, 2000))
@@ -237,8 +237,8 @@ def test_signs_of_complex_numbers(dtype, eps):
         assert got.dtype == dtype
         np.testing.assert_allclose(got, given / np.abs(given), atol=4 * eps, rtol=0)
     large = np.array([complex(info.max, info.max), complex(-info.max, info.max)] * 9, dtype)
-    np.testing.assert_allclose(fw.from_numpy(large).sgn().numpy(), [0.5 ** 0.5 * (1 + 1j), 0.5 ** 0.5 * (1j - 1)] * 9,
-                               atol=4 * eps)
+    want = [0.5 ** 0.5 * (1 + 1j), 0.5 ** 0.5 * (1j - 1)] * 9
+    np.testing.assert_allclose(fw.from_numpy(large).sgn().numpy(), want, atol=4 * eps)
 
 
 def test_signs_of_complex_numbers_that_are_not_ordinary():

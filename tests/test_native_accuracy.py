@@ -173,8 +173,10 @@ def test_reciprocals_are_rounded_as_ieee_754_wants(dtype, bits):
     inverse = native_kernel("1 / x", ("x",), len)
     powers = dtype(2) ** np.arange(info.minexp, info.maxexp).astype(dtype)
     any_bits = rng.integers(0, np.iinfo(bits).max, 1 << 16, dtype=bits, endpoint=True).view(dtype)
-    in_one_binade = (rng.integers(0, 1 << info.nmant, 1 << 18).astype(bits) | dtype(1).view(bits)).view(dtype)
-    edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, info.max, info.tiny, info.smallest_subnormal], dtype)
+    digits = rng.integers(0, 1 << info.nmant, 1 << 18).astype(bits)
+    in_one_binade = (digits | dtype(1).view(bits)).view(dtype)
+    edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, info.max, info.tiny, info.smallest_subnormal],
+                     dtype)
     x = np.concatenate([powers, np.nextafter(powers, dtype(0)), any_bits, in_one_binade, edges])
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(inverse(x), 1 / x)

@@ -594,16 +594,18 @@ def test_pythons_collector_looks_at_two_objects_of_a_view():
     assert dead() is None
 
 
-ACTIVATIONS = {"relu": lambda y: fw.nn.functional.relu(y, inplace=True), "sigmoid": lambda y: y.sigmoid_(), "exp": lambda y: y.exp_(),
-               "tanh": lambda y: y.tanh_()}
+ACTIVATIONS = {"relu": lambda y: fw.nn.functional.relu(y, inplace=True), "sigmoid": lambda y: y.sigmoid_(),
+               "exp": lambda y: y.exp_(), "tanh": lambda y: y.tanh_(),
+               "leaky_relu": lambda y: fw.nn.functional.leaky_relu(y, 0.5, inplace=True)}
 AFTERWARDS = {  # of what an activation has written, by roads that backward knows of or not
     "add_": lambda y: y.add_(1), "twice": lambda y: y.mul_(2).mul_(3), "part": lambda y: y[1:].sub_(5),
-    "again": lambda y: y.sigmoid_(), "assigned": lambda y: y.__setitem__(0, 0.5), "fill_": lambda y: y.fill_(0.25),
-    "copy_": lambda y: y.copy_(y * 2), "data": lambda y: y.data.mul_(2), "detach": lambda y: y.detach().add_(1),
+    "again": lambda y: y.sigmoid_(), "assigned": lambda y: y.__setitem__(0, 0.5),
+    "fill_": lambda y: y.fill_(0.25), "copy_": lambda y: y.copy_(y * 2), "data": lambda y: y.data.mul_(2),
+    "detach": lambda y: y.detach().add_(1), "alias": lambda y: copy.copy(y).add_(1),
     "numpy": lambda y: y.detach().numpy().__setitem__(slice(None), 3),
     "forced": lambda y: y.numpy(force=True).__setitem__(slice(None), 3),
     "storage": lambda y: y.untyped_storage().fill_(0), "no_grad": lambda y: fw.no_grad()(y.add_)(1),
-    "no_grad part": lambda y: fw.no_grad()(y[1:].add_)(1), "alias": lambda y: copy.copy(y).add_(1)}
+    "no_grad part": lambda y: fw.no_grad()(y[1:].add_)(1)}
 
 
 @pytest.mark.parametrize("change", AFTERWARDS)
@@ -620,7 +622,8 @@ def test_backward_of_an_activation_in_place_sees_its_own_result(name, change):
         AFTERWARDS[change](y)
         (got,) = fw.autograd.grad(place, w, fw.ones(4))
         assert held is None or len(held) == 4
-        (want,) = fw.autograd.grad(getattr(fw, name)(w * 2).sum(), w)
+        plain = {"leaky_relu": lambda x: fw.where(x > 0, x, 0.5 * x)}.get(name) or getattr(fw, name)
+        (want,) = fw.autograd.grad(plain(w * 2).sum(), w)
         np.testing.assert_array_equal(got.numpy(), want.numpy())
 
 
@@ -628,7 +631,8 @@ def test_backward_of_an_activation_in_place_sees_its_own_result(name, change):
 def test_memory_that_others_hold_is_not_kept_by_an_activation_in_place(held):
     w = fw.tensor([-1.0, 0.5, 2.0], requires_grad=True)
     y = w * 2
-    other = {"data": lambda: y.data, "numpy": lambda: y.detach().numpy(), "view": lambda: y.detach()[:]}[held]()
+    other = {"data": lambda: y.data, "numpy": lambda: y.detach().numpy(),
+             "view": lambda: y.detach()[:]}[held]()
     y.sigmoid_()
     other[:] = 7.0
     y.sum().backward()
@@ -648,3 +652,15 @@ def test_an_activation_in_place_takes_no_memory(name):
     y.sum().backward()
     with pytest.raises(AutogradError, match="second time"):
         y.sum().backward()
+
+
+@pytest.mark.parametrize("slope", [0.5, 0, -0.5, -2, fw.tensor(-0.5)], ids=str)
+@pytest.mark.parametrize("inplace", [False, True])
+def test_leaky_relu_with_any_slope(slope, inplace):
+    """Where it is negative the result does not tell where the element was positive."""
+    x = fw.tensor([-2.0, -0.0, 0.0, 3.0, float("nan")], dtype=fw.float64, requires_grad=True)
+    y = fw.nn.functional.leaky_relu(x * 1, slope, inplace)
+    (g,) = fw.autograd.grad(y, x, fw.ones(5, dtype=fw.float64))
+    own = x.detach().numpy()
+    np.testing.assert_array_equal(y.detach().numpy(), np.where(own > 0, own, float(slope) * own))
+    np.testing.assert_array_equal(g.numpy(), np.where(own > 0, 1, float(slope)))

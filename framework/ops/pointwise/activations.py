@@ -151,7 +151,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return _apply(_elu, input, inplace, "selu", alpha=_SELU_ALPHA, scale=_SELU_SCALE, rate=1.0)
 
 
-_leaky = _record("leaky_relu", "where(x > 0, x, slope * x)", "where(x > 0, g, slope * g)", "slope",
+# of slopes from 0 up, whose results are positive where x is: x may be written over, or freed
+_leaky = _record("leaky_relu", "where(x > 0, x, slope * x)", "where(out > 0, g, slope * g)", "slope",
                  onnx="LeakyRelu(x, alpha=slope)")
 
 
@@ -162,6 +163,13 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     >>> fw.nn.functional.leaky_relu(fw.tensor([-1.0, 2.0]), 0.1)
     tensor([-0.1000,  2.0000])
     """
+    if type(negative_slope) is not float:
+        negative_slope = number_arg(negative_slope, "leaky_relu", "negative_slope")
+    if isinstance(negative_slope, (float, int)) and negative_slope < 0:
+        x = tensor_arg(input, "leaky_relu", "input")
+        if not inplace:
+            return _prelu.run(x, negative_slope)
+        return in_place_form(_prelu.run, "leaky_relu", _prelu)(x, negative_slope)
     return _apply(_leaky, input, inplace, slope=negative_slope)
 
 
