@@ -48,14 +48,13 @@ def _replace(x: Tensor, view: Tensor, name: str) -> Tensor:
         x._array = view._array
         bump(x, name)
         return x
-    _, *step = view._more.links  # type: ignore[union-attr, misc]
+    links: tuple = view._more.links  # type: ignore[union-attr, assignment]
     live = []
     for ref in extras.views or ():
         other = ref()
         if other is not None and other is not view:
             live.append(other)
-    op, settings = step_of(view._more.links)  # type: ignore[union-attr, arg-type]
-    undo = _back(op, settings, x.shape) if live else None
+    undo = _back(*step_of(links), x.shape) if live else None
     if live and undo is None:
         raise AutogradError(f"{name}: other views of this tensor are in use, whose gradients could not be "
                             f"followed; use {name[:-1]}()")
@@ -66,7 +65,7 @@ def _replace(x: Tensor, view: Tensor, name: str) -> Tensor:
         else:
             theirs.chain = (undo, *theirs.chain)
     if extras.base is not None:
-        extras.links = (extras.links, *step)
+        extras.links = (extras.links, *links[1:])
     x._array = view._array
     set_node(x, view._node)
     bump(x, name)

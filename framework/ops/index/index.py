@@ -18,6 +18,7 @@ from ...dtypes import bool_
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..convert.cast import to
+from ..pointwise.arithmetic import add_op
 from ..pointwise.choose import where_op
 from ..record.args import one_dim, tensor_arg
 from ..record.batched import (
@@ -256,11 +257,14 @@ mask_put = Op("mask_put", "x value mask", batch=batch_mask, kernel=_mask_put_ker
                    "value": lambda g, mask, count: mask_op(g, mask, count=count)})
 
 
+_count_true = native_or("count_true", lambda mask: int(np.count_nonzero(mask)))
+
+
 def count_true(mask: Tensor) -> int:
     """How many elements of a bool tensor hold."""
     if type(mask._array) is np.ndarray:
         # of an array with gaps it takes nine times as long
-        return int(np.count_nonzero(np.ascontiguousarray(mask._array)))
+        return _count_true(np.ascontiguousarray(mask._array))  # type: ignore[no-any-return]
     about_to_read(mask._array, "the number of elements that a mask chooses")
     with on_device(mask._array):
         return int(array_module(mask._array).count_nonzero(mask._array))
@@ -387,7 +391,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
         source = source & bool(alpha) if truth else source * alpha  # type: ignore[operator]
     if input._array.ndim == 0:
         return input + (source.any() if truth else source.sum())  # type: ignore[operator, attr-defined]
-    return input + unindex.run(source, led(index), dims=(at,), shape=input._array.shape)  # type: ignore[operator]
+    return add_op.run(input, unindex.run(source, led(index), dims=(at,), shape=input._array.shape))
 
 
 @public(method=True, out=True, autocast="widest")

@@ -15,7 +15,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from .decompositions import cholesky
 from .factor import column, eye, matrix
-from .lu import lu_factor
+from .lu import factors, lu_factor
 from .matmul import promoted
 from .systems import inv, solve
 
@@ -147,7 +147,7 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
                               _indefinite_minor, check_errors))
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> LUFactorEx:
     """``linalg.lu_factor`` and int32 codes: 0, or the first (from 1) diagonal element of U that is 0.
 
@@ -156,7 +156,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     >>> fw.linalg.lu_factor_ex(fw.zeros(2, 2)).info
     tensor(1, dtype=framework.int32)
     """
-    LU, pivots = lu_factor(A, pivot=pivot)
+    LU, pivots = factors(A, pivot, "lu_factor_ex")
     info: Any = zero_pivot_op.run(LU)
     if check_errors and bool((info != 0).any()):
         raise LinAlgError(f"lu_factor_ex: U has a 0 on its diagonal, info={info.tolist()}")

@@ -111,6 +111,14 @@ def _lu(A: Any, pivot: bool, op: str) -> tuple[Any, Any, Any]:
     return factor_op.run(matrix(A, op, square=False), pivot=bool(pivot))  # type: ignore[return-value]
 
 
+def factors(A: Any, pivot: bool, op: str) -> tuple[Any, Any]:
+    """L and U in one matrix, and the exchanges of rows."""
+    if not pivot:
+        raise ValueError(f"{op}: pivot=False is not offered; linalg.lu has it")
+    packed, pivots, _ = _lu(A, True, op)
+    return packed, pivots
+
+
 @public("linalg", out=True, autocast="float32")
 def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     """L and U in one matrix, and the exchanges of rows: (*, m, n) -> (*, m, n), int32 (*, min(m, n)).
@@ -121,10 +129,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     >>> fw.linalg.lu_factor(fw.tensor([[1.0, 2.0], [2.0, 2.0]])).pivots
     tensor([2, 2], dtype=framework.int32)
     """
-    if not pivot:
-        raise ValueError("lu_factor: pivot=False is not offered; linalg.lu has it")
-    packed, pivots, _ = _lu(tensor_arg(A, "lu_factor"), True, "lu_factor")
-    return LUFactor(packed, pivots)
+    return LUFactor(*factors(A, pivot, "lu_factor"))
 
 
 @public("linalg", out=True, autocast="float32")

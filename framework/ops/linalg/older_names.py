@@ -17,7 +17,7 @@ from .factor import column, eye, matrix, svd_op, turned, use_kernel
 from .lu import _lu
 from .lu import lu_solve as linalg_lu_solve
 from .matmul import promoted, swap_last
-from .systems import solve_triangular
+from .systems import solve_triangular, triangular_op
 
 
 class USV(NamedTuple):
@@ -110,9 +110,13 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
     >>> fw.triangular_solve(fw.tensor([[2.0]]), fw.tensor([[4.0]])).solution
     tensor([[0.5000]])
     """
-    matrix(input, "triangular_solve", square=False, name="input")
-    T = swap_last(matrix(A, "triangular_solve")) if transpose else matrix(A, "triangular_solve")
-    solution = solve_triangular(T, input, upper=upper is not transpose, unitriangular=unitriangular)
+    B, T = matrix(input, "triangular_solve", square=False, name="input"), matrix(A, "triangular_solve")
+    if transpose:
+        T = swap_last(T)
+    if T._array.dtype is B._array.dtype and T._array.shape[:-2] == B._array.shape[:-2]:
+        solution = triangular_op.run(T, B, upper=upper is not transpose, unit=bool(unitriangular))
+    else:
+        solution = solve_triangular(T, B, upper=upper is not transpose, unitriangular=unitriangular)
     if solution._array.shape[:-2] == A._array.shape[:-2]:
         return TriangularSolve(solution, A.clone())  # type: ignore[attr-defined]
     return TriangularSolve(solution, A.expand(*solution.shape[:-2], *A.shape[-2:]).clone())  # type: ignore

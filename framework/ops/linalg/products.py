@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _native
 from ...dtypes import FLOATING
 from ...errors import ShapeError
 from ...quiet import quiet
@@ -135,6 +136,10 @@ def _plus_product(op: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) ->
     return add_op.run(x if beta == 1 else x * beta, product)  # type: ignore[operator]
 
 
+# x + first @ second where they are of one dtype and so many dimensions each, and nothing is scaled
+_added = getattr(_native.module, "product_added", lambda *args: NotImplemented)
+
+
 def _expands(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     behind = len(shape) - len(own)
     if behind < 0:
@@ -162,8 +167,12 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     >>> fw.addmm(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0], [4.0]]))
     tensor([[12.]])
     """
-    if not autocast.used and are_alike(mat1, 2, mat2, 2):
-        return _plus_product("addmm", input, matmul_op.run(mat1, mat2), beta, alpha)
+    if not autocast.used:
+        added = _added(matmul_op, add_op, input, mat1, 2, mat2, 2, beta, alpha)
+        if added is not NotImplemented:
+            return added  # type: ignore[no-any-return]
+        if are_alike(mat1, 2, mat2, 2):
+            return _plus_product("addmm", input, matmul_op.run(mat1, mat2), beta, alpha)
     return _plus_product("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
@@ -174,8 +183,12 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     >>> fw.addmv(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([3.0, 4.0]))
     tensor([12.])
     """
-    if not autocast.used and are_alike(mat, 2, vec, 1):
-        return _plus_product("addmv", input, matmul_op.run(mat, vec), beta, alpha)
+    if not autocast.used:
+        added = _added(matmul_op, add_op, input, mat, 2, vec, 1, beta, alpha)
+        if added is not NotImplemented:
+            return added  # type: ignore[no-any-return]
+        if are_alike(mat, 2, vec, 1):
+            return _plus_product("addmv", input, matmul_op.run(mat, vec), beta, alpha)
     return _plus_product("addmv", input, mv(mat, vec), beta, alpha)
 
 
@@ -203,6 +216,9 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
     """
     if not autocast.used and are_alike(batch1, 3, batch2, 3) \
             and batch1._array.shape[0] == batch2._array.shape[0]:
+        added = _added(matmul_op, add_op, input, batch1, 3, batch2, 3, beta, alpha)
+        if added is not NotImplemented:
+            return added  # type: ignore[no-any-return]
         return _plus_product("baddbmm", input, matmul_op.run(batch1, batch2), beta, alpha)
     return _plus_product("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 

@@ -197,15 +197,17 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
     >>> fw.multinomial(fw.tensor([0.0, 3.0]), 4, replacement=True)
     tensor([1, 1, 1, 1])
     """
-    floating(tensor_arg(input, "multinomial"), "multinomial")
-    if input.ndim not in (1, 2) or input.shape[-1] == 0:
+    own = tensor_arg(input, "multinomial")._array
+    if own.dtype.char not in "fd":
+        floating(input, "multinomial")
+    if own.ndim not in (1, 2) or own.shape[-1] == 0:
         raise ShapeError(f"multinomial: wanted weights of shape (n) or (rows, n) with n > 0, got "
                          f"{list(input.shape)}")
     if num_samples <= 0:
         raise ValueError(f"multinomial: num_samples must be positive, got {num_samples}")
-    settings = {"num_samples": num_samples, "replacement": replacement, "generator": generator}
     if out is None:
-        return multinomial_op.run(input, **settings)
+        return multinomial_op.run(input, num_samples=num_samples, replacement=replacement, generator=generator)
+    settings = {"num_samples": num_samples, "replacement": replacement, "generator": generator}
     return run_into(multinomial_op.run, (input,), settings, out, "multinomial", True, multinomial_op)
 
 

@@ -68,14 +68,14 @@ if hasattr(_native.module, "set_up_into"):
 
 def guard(x: Tensor, name: str) -> None:
     """Raise if ``x`` may not be changed in place here: a recorded leaf, or a view of one."""
-    keep_result(x if x._base is None else x._base)
-    if not state.recording:
-        return
-    for tensor, what in ((x, "a leaf tensor that requires grad"),
-                         (x._base, "a view of a leaf tensor that requires grad")):
-        if tensor is not None and type(tensor._node) is Leaf:
-            raise AutogradError(f"{name}: {what} cannot be changed in place while gradients are recorded; "
-                                f"use the out-of-place form, or wrap the change in framework.no_grad()")
+    more = x._more
+    owner = x if more is None or more.base is None else more.base
+    if owner._node is not None:
+        keep_result(owner)
+    if state.recording and (type(x._node) is Leaf or type(owner._node) is Leaf):
+        what = "a leaf tensor" if type(x._node) is Leaf else "a view of a leaf tensor"
+        raise AutogradError(f"{name}: {what} that requires grad cannot be changed in place while gradients are "
+                            f"recorded; use the out-of-place form, or wrap the change in framework.no_grad()")
 
 
 def memory_of(x: Tensor, name: str) -> Any:

@@ -139,9 +139,43 @@ PyObject* have_kernels(PyObject*, PyObject* const* args, Py_ssize_t n) {
     });
 }
 
+bool is_one(PyObject* number) { return PyLong_CheckExact(number) && PyLong_AsLong(number) == 1; }
+
+// Whether a tensor's elements are of the dtype of another one and expand to its shape.
+bool expands(PyArrayObject* a, PyArrayObject* to) {
+    const int n = PyArray_NDIM(a), lead = PyArray_NDIM(to) - n;
+    if (lead < 0 || PyArray_DESCR(a) != PyArray_DESCR(to)) return false;
+    for (int d = 0; d < n; ++d)
+        if (PyArray_DIM(a, d) != 1 && PyArray_DIM(a, d) != PyArray_DIM(to, lead + d)) return false;
+    return true;
+}
+
+// x + first @ second of tensors of one dtype: (matmul, add, x, first, its dimensions, second, its dimensions, beta, alpha), the first
+// two being the records, and the last two, which may scale the summands, 1.
+PyObject* product_added(PyObject*, PyObject* const* args, Py_ssize_t n) {
+    if (n != 9 || !array_of(args[2]) || !is_one(args[7]) || !is_one(args[8])) return unknown();
+    const nb::object alike = nb::steal(are_alike(nullptr, args + 3, 4));
+    if (alike.ptr() != Py_True) return unknown();
+    return guarded([&]() -> PyObject* {
+        PyObject* factors[] = {args[0], args[3], args[5]};
+        const nb::object product = taken(PyObject_VectorcallMethod(word_run, factors, 3, nullptr));
+        PyArrayObject *x = array_of(args[2]), *made = array_of(product.ptr());
+        if (!x || !made || !expands(x, made)) return unknown();
+        PyObject* summands[] = {args[1], args[2], product.ptr()};
+        return taken(PyObject_VectorcallMethod(word_run, summands, 3, nullptr)).release().ptr();
+    });
+}
+
+// How many elements of an array of truth values in rows hold.
+PyObject* count_true(PyObject*, PyObject* x) {
+    auto* a = reinterpret_cast<PyArrayObject*>(x);
+    if (!PyArray_CheckExact(x) || PyArray_TYPE(a) != NPY_BOOL || !PyArray_IS_C_CONTIGUOUS(a)) return unknown();
+    return PyLong_FromSsize_t(PyArray_CountNonzero(a));
+}
+
 #define FW_ASKED(name) {#name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&name)), METH_FASTCALL, nullptr}
-PyMethodDef asked_methods[] = {FW_ASKED(of_one_dtype), FW_ASKED(are_alike), FW_ASKED(are_floating), FW_ASKED(have_kernels),
-                                {"without_zero", without_zero, METH_O, nullptr},
+PyMethodDef asked_methods[] = {FW_ASKED(of_one_dtype), FW_ASKED(are_alike), FW_ASKED(are_floating), FW_ASKED(have_kernels), FW_ASKED(product_added),
+                                {"without_zero", without_zero, METH_O, nullptr}, {"count_true", count_true, METH_O, nullptr},
                          {"led_alone", led_alone, METH_O, nullptr}, {"flattened", flattened, METH_O, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 
