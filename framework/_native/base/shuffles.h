@@ -77,6 +77,33 @@ template <class T> FW_INLINE Vec<T> evens_of_overlapping(Vec<T> a, Vec<T> b) {
     return evens_of_overlapping<T>(a, b, std::make_index_sequence<lanes<T>>{});
 }
 
+// -- sums of several vectors -----------------------------------------------------------------------
+
+// Of groups of 2 W lanes the first or the last W, those of a before those of b.
+template <class T, int W, bool LAST> struct GroupHalves {
+    static constexpr int of_one(int i) { return i / W * 2 * W + i % W + (LAST ? W : 0); }
+    static constexpr int at(int i) {
+        constexpr int half = lanes<T> / 2;
+        return i < half ? of_one(i) : lanes<T> + of_one(i - half);
+    }
+};
+
+// Lane i is the sum of the lanes of group i of the vectors, each of which has groups of 2 W; the two halves of a group are added,
+// then their halves, and so on. For M that are fewer the lanes behind are the last group's.
+template <class T, int M, int W = lanes<T> / 2> FW_INLINE Vec<T> group_sums(Vec<T>* v) {
+    if constexpr (W == 0) {
+        return v[0];
+    } else {
+        constexpr int half = (M + 1) / 2;
+#pragma GCC unroll 8
+        for (int i = 0; i < half; ++i) {
+            const Vec<T> a = v[2 * i], b = v[2 * i + 1 < M ? 2 * i + 1 : 2 * i];
+            v[i] = permute<T, GroupHalves<T, W, false>>(a, b) + permute<T, GroupHalves<T, W, true>>(a, b);
+        }
+        return group_sums<T, half, W / 2>(v);
+    }
+}
+
 // -- halves and squares ---------------------------------------------------------------------------
 
 template <class T> struct HalfOf { typedef T type __attribute__((vector_size(FW_BYTES / 2))); };

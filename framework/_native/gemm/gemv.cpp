@@ -36,6 +36,17 @@ template <class T> struct Dots {
     bool add;
 };
 
+// The sum of the lanes of each vector.
+template <class T, int COUNT> FW_INLINE void store_sums(Vec<T>* v, T* to) {
+    constexpr int n = lanes<T>;
+    if constexpr (COUNT > n) {
+        store(to, group_sums<T, n>(v));
+        store_sums<T, COUNT - n>(v + n, to + n);
+    } else {
+        store(to, group_sums<T, COUNT>(v));
+    }
+}
+
 template <class T, int R, int S> void dots(const Dots<T>& d) {
     constexpr int n = lanes<T>, count = R * S;
     Vec<T> sum[count], whole[count];
@@ -66,23 +77,82 @@ template <class T, int R, int S> void dots(const Dots<T>& d) {
 #pragma GCC unroll 16
     for (int i = 0; i < count; ++i) sum[i] += whole[i];
     T total[(count + n - 1) / n * n];
-    for (int g = 0; g < count; g += n) {  // n sums at a time: transposed, they are one sum of vectors
-        Vec<T> v[n];
-#pragma GCC unroll 16
-        for (int i = 0; i < n; ++i) v[i] = g + i < count ? sum[std::min(g + i, count - 1)] : Vec<T>{};
-        transpose<T>(v);
-#pragma GCC unroll 4
-        for (int w = n / 2; w; w /= 2)
-#pragma GCC unroll 16
-            for (int i = 0; i < w; ++i) v[i] += v[i + w];
-        store(total + g, v[0]);
-    }
+    store_sums<T, count>(sum, total);
     for (int i = 0; i < R; ++i)
         for (int j = 0; j < d.cols; ++j) put(d.c + i * d.c_row + j * d.c_col, total[i * S + j], d.add);
 }
 
+// Rows of W numbers or fewer, the others of which count as 0, so that a vector holds several rows.
+template <class T, int W> struct ShortRows {
+    static constexpr int n = lanes<T>, together = n / W;
+    const T* x;  // the row of A, and zeros behind it, over and over
+    int64_t k, row;
+
+    FW_INLINE Vec<T> some(const T* rows) const {  // as many as a vector holds
+        if constexpr (W == n) {
+            return load_first(rows, k);
+        } else {
+#if defined(FW_AVX512)
+            if (k < W) {  // side by side in memory, here apart
+                const auto places = lane_numbers<T>() / W * Int<T>(k) + lane_numbers<T>() % W;
+                const auto there = lane_numbers<T>() % W < splat<Int<T>>(Int<T>(k));
+                return select<T>(there, __builtin_shuffle(load_first(rows, k * together), places), Vec<T>{});
+            }
+#endif
+            return load(rows);
+        }
+    }
+    FW_INLINE Vec<T> sums(const T* rows) const {
+        const Vec<T> vx = load(x);
+        Vec<T> v[W];
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) v[i] = fma<T>(vx, some(rows + i * together * row), Vec<T>{});
+        return group_sums<T, W, W / 2>(v);
+    }
+};
+
+template <class T, int W> void short_rows(const Dots<T>& d, int64_t many) {
+    constexpr int n = lanes<T>;
+    alignas(64) T x[n] = {};
+    for (int i = 0; i < n; ++i) x[i] = i % W < d.k ? d.a[i % W] : T(0);
+    const ShortRows<T, W> short_one{x, d.k, d.b_row};
+    parallel(many, std::max<int64_t>(n, GRAIN / d.k / n * n), [&](int64_t begin, int64_t end) {
+        for (int64_t j = begin; j < end; j += n) {
+            const int64_t left = std::min<int64_t>(n, end - j);
+            Vec<T> sums;
+            if (left == n) {
+                sums = short_one.sums(d.b + j * d.b_row);
+            } else {
+                alignas(64) T room[n * n] = {};
+                for (int64_t i = 0; i < left; ++i)
+                    for (int64_t p = 0; p < d.k; ++p) room[i * W + p] = d.b[(j + i) * d.b_row + p];
+                sums = ShortRows<T, W>{x, W, W}.sums(room);
+            }
+            T* c = d.c + j * d.c_col;
+            if (d.c_col == 1) {
+                store_first(c, d.add ? load_first(c, left) + sums : sums, left);
+            } else {
+                for (int64_t i = 0; i < left; ++i) put(c + i * d.c_col, T(sums[i]), d.add);
+            }
+        }
+    });
+}
+
+// As many rows in a vector as may be loaded at once.
+template <class T, int W = 2> void any_short_rows(const Dots<T>& d, int64_t many) {
+    if constexpr (W < lanes<T>) {
+#if defined(FW_AVX512)
+        if (d.k > W || d.b_row != d.k) return any_short_rows<T, 2 * W>(d, many);
+#else
+        if (d.k != W || d.b_row != d.k) return any_short_rows<T, 2 * W>(d, many);
+#endif
+    }
+    short_rows<T, W>(d, many);
+}
+
 // Few rows of A and many of B.
 template <class T> void few_rows(Dots<T> d, int64_t few, int64_t many) {
+    if (few == 1 && d.k <= lanes<T> && many >= lanes<T>) return any_short_rows<T>(d, many);
     int64_t grain = std::max<int64_t>(8, GRAIN / (d.k * few) / 8 * 8);
     parallel(many, grain, [&](int64_t begin, int64_t end) {
         Dots<T> t = d;
