@@ -77,7 +77,18 @@ template <class T> FW_INLINE Vec<T> evens_of_overlapping(Vec<T> a, Vec<T> b) {
     return evens_of_overlapping<T>(a, b, std::make_index_sequence<lanes<T>>{});
 }
 
-// -- sums of several vectors -----------------------------------------------------------------------
+// -- lanes of several vectors joined ---------------------------------------------------------------
+
+// Lane i is lane places[i].
+template <class T> FW_INLINE Vec<T> picked(Vec<T> v, Mask<T> places) {
+#if defined(__clang__)
+    Vec<T> r{};
+    for (int i = 0; i < lanes<T>; ++i) r[i] = v[places[i]];
+    return r;
+#else
+    return __builtin_shuffle(v, places);
+#endif
+}
 
 // Of groups of 2 W lanes the first or the last W, those of a before those of b.
 template <class T, int W, bool LAST> struct GroupHalves {
@@ -88,9 +99,9 @@ template <class T, int W, bool LAST> struct GroupHalves {
     }
 };
 
-// Lane i is the sum of the lanes of group i of the vectors, each of which has groups of 2 W; the two halves of a group are added,
+// Lane i is what the lanes of group i of the vectors are joined to, each of which has groups of 2 W: the two halves of a group,
 // then their halves, and so on. For M that are fewer the lanes behind are the last group's.
-template <class T, int M, int W = lanes<T> / 2> FW_INLINE Vec<T> group_sums(Vec<T>* v) {
+template <class T, int M, int W, class Join> FW_INLINE Vec<T> joined_groups(Vec<T>* v, Join join) {
     if constexpr (W == 0) {
         return v[0];
     } else {
@@ -98,10 +109,13 @@ template <class T, int M, int W = lanes<T> / 2> FW_INLINE Vec<T> group_sums(Vec<
 #pragma GCC unroll 8
         for (int i = 0; i < half; ++i) {
             const Vec<T> a = v[2 * i], b = v[2 * i + 1 < M ? 2 * i + 1 : 2 * i];
-            v[i] = permute<T, GroupHalves<T, W, false>>(a, b) + permute<T, GroupHalves<T, W, true>>(a, b);
+            v[i] = join(permute<T, GroupHalves<T, W, false>>(a, b), permute<T, GroupHalves<T, W, true>>(a, b));
         }
-        return group_sums<T, half, W / 2>(v);
+        return joined_groups<T, half, W / 2>(v, join);
     }
+}
+template <class T, int M, int W = lanes<T> / 2> FW_INLINE Vec<T> group_sums(Vec<T>* v) {
+    return joined_groups<T, M, W>(v, [](Vec<T> a, Vec<T> b) { return a + b; });
 }
 
 // -- halves and squares ---------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 
 #include "base/pool.h"
 #include "base/scratch.h"
+#include "base/short_rows.h"
 
 namespace fw {
 namespace {
@@ -82,77 +83,39 @@ template <class T, int R, int S> void dots(const Dots<T>& d) {
         for (int j = 0; j < d.cols; ++j) put(d.c + i * d.c_row + j * d.c_col, total[i * S + j], d.add);
 }
 
-// Rows of W numbers or fewer, the others of which count as 0, so that a vector holds several rows.
-template <class T, int W> struct ShortRows {
-    static constexpr int n = lanes<T>, together = n / W;
-    const T* x;  // the row of A, and zeros behind it, over and over
-    int64_t k, row;
-
-    FW_INLINE Vec<T> some(const T* rows) const {  // as many as a vector holds
-        if constexpr (W == n) {
-            return load_first(rows, k);
-        } else {
-#if defined(FW_AVX512)
-            if (k < W) {  // side by side in memory, here apart
-                const auto places = lane_numbers<T>() / W * Int<T>(k) + lane_numbers<T>() % W;
-                const auto there = lane_numbers<T>() % W < splat<Int<T>>(Int<T>(k));
-                return select<T>(there, __builtin_shuffle(load_first(rows, k * together), places), Vec<T>{});
-            }
-#endif
-            return load(rows);
-        }
-    }
-    FW_INLINE Vec<T> sums(const T* rows) const {
-        const Vec<T> vx = load(x);
-        Vec<T> v[W];
-#pragma GCC unroll 16
-        for (int i = 0; i < W; ++i) v[i] = fma<T>(vx, some(rows + i * together * row), Vec<T>{});
-        return group_sums<T, W, W / 2>(v);
-    }
-};
-
+// Rows of B that are short, and one row of A.
 template <class T, int W> void short_rows(const Dots<T>& d, int64_t many) {
     constexpr int n = lanes<T>;
-    alignas(64) T x[n] = {};
-    for (int i = 0; i < n; ++i) x[i] = i % W < d.k ? d.a[i % W] : T(0);
-    const ShortRows<T, W> short_one{x, d.k, d.b_row};
+    const ShortRows<T, W> whole{d.k};
+    Vec<T> x{};
+    for (int i = 0; i < n; ++i)
+        if (i % W < d.k) x[i] = d.a[i % W];
     parallel(many, std::max<int64_t>(n, GRAIN / d.k / n * n), [&](int64_t begin, int64_t end) {
+        alignas(64) T room[n * W];
         for (int64_t j = begin; j < end; j += n) {
             const int64_t left = std::min<int64_t>(n, end - j);
-            Vec<T> sums;
-            if (left == n) {
-                sums = short_one.sums(d.b + j * d.b_row);
-            } else {
-                alignas(64) T room[n * n] = {};
-                for (int64_t i = 0; i < left; ++i)
-                    for (int64_t p = 0; p < d.k; ++p) room[i * W + p] = d.b[(j + i) * d.b_row + p];
-                sums = ShortRows<T, W>{x, W, W}.sums(room);
-            }
+            const ShortRows<T, W> rows{left < n ? W : d.k};
+            const int64_t row = left < n ? W : d.b_row;
+            const T* b = d.b + j * d.b_row;
+            if (left < n) whole.copy(b, d.b_row, left, T(0), room), b = room;
+            Vec<T> v[W];
+#pragma GCC unroll 16
+            for (int i = 0; i < W; ++i) v[i] = fma<T>(x, rows.at(b + i * rows.together * row, T(0)), Vec<T>{});
+            const Vec<T> made = group_sums<T, W, W / 2>(v);
             T* c = d.c + j * d.c_col;
             if (d.c_col == 1) {
-                store_first(c, d.add ? load_first(c, left) + sums : sums, left);
+                store_first(c, d.add ? load_first(c, left) + made : made, left);
             } else {
-                for (int64_t i = 0; i < left; ++i) put(c + i * d.c_col, T(sums[i]), d.add);
+                for (int64_t i = 0; i < left; ++i) put(c + i * d.c_col, T(made[i]), d.add);
             }
         }
     });
 }
 
-// As many rows in a vector as may be loaded at once.
-template <class T, int W = 2> void any_short_rows(const Dots<T>& d, int64_t many) {
-    if constexpr (W < lanes<T>) {
-#if defined(FW_AVX512)
-        if (d.k > W || d.b_row != d.k) return any_short_rows<T, 2 * W>(d, many);
-#else
-        if (d.k != W || d.b_row != d.k) return any_short_rows<T, 2 * W>(d, many);
-#endif
-    }
-    short_rows<T, W>(d, many);
-}
-
 // Few rows of A and many of B.
 template <class T> void few_rows(Dots<T> d, int64_t few, int64_t many) {
-    if (few == 1 && d.k <= lanes<T> && many >= lanes<T>) return any_short_rows<T>(d, many);
+    if (few == 1 && d.k <= lanes<T> && many >= lanes<T>)
+        return with_short_rows<T>(d.k, d.b_row, [&](auto w) { short_rows<T, w>(d, many); });
     int64_t grain = std::max<int64_t>(8, GRAIN / (d.k * few) / 8 * 8);
     parallel(many, grain, [&](int64_t begin, int64_t end) {
         Dots<T> t = d;

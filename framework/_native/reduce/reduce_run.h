@@ -4,6 +4,7 @@
 #include <atomic>
 #include <vector>
 
+#include "base/short_rows.h"
 #include "reduce/reduce_fold.h"
 
 namespace fw {
@@ -139,6 +140,41 @@ void rows_in_pieces(const Plan& plan, const typename Folds::Source& source, type
     for (int64_t r = 0; r < plan.outer; ++r, at.next()) out[at.out] = folds.finish(parts[r], centers[r]);
 }
 
+// Rows of at most one vector that lie one after another, `lanes` of them at a time: as `fold_row` joins the lanes.
+template <class Task, int W>
+void short_rows(const typename Task::T* from, typename Task::T* out, int64_t k, int64_t count, const Task& task) {
+    using T = typename Task::T;
+    constexpr int n = lanes<T>;
+    const ShortRows<T, W> whole{k};
+    const Mask<T> inside = whole.inside();
+    auto fold = [inside](auto f, const ShortRows<T, W>& rows, const T* at, Vec<T> shifts) __attribute__((always_inline)) {
+        using F = decltype(f);
+        Vec<T> v[W];
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) {
+            v[i] = rows.at(at + i * rows.together * rows.k, F::neutral());
+            if constexpr (!F::plain) {
+                const Vec<T> shift = F::shifts ? rows.spread(shifts, i) : Vec<T>{};
+                v[i] = select<T>(inside, F::map(v[i], shift), splat<T>(F::neutral()));
+            }
+        }
+        return joined_groups<T, W, W / 2>(v, [](Vec<T> a, Vec<T> b) { return F::join(a, b); });
+    };
+    for (int64_t r = 0; r < count; r += n) {
+        const int64_t left = std::min<int64_t>(n, count - r);
+        alignas(64) T room[n * W], made[n], centers[n] = {};
+        const ShortRows<T, W> rows{left < n ? W : k};
+        if (left < n) whole.copy(from + r * k, k, left, Task::First::neutral(), room);
+        const T* at = left < n ? room : from + r * k;
+        store<T>(made, fold(typename Task::First(), rows, at, Vec<T>{}));
+        if constexpr (Task::twice) {
+            for (int i = 0; i < n; ++i) centers[i] = task.center(typename WideOf<T>::type(made[i]));
+            store<T>(made, fold(typename Task::Second(), rows, at, load(centers)));
+        }
+        for (int64_t i = 0; i < left; ++i) out[r + i] = task.finish(typename WideOf<T>::type(made[i]), centers[i]);
+    }
+}
+
 template <class Task, class Source>
 void rows(const Plan& plan, const Source& source, typename Task::T* out, const Task& task) {
     using T = typename Task::T;
@@ -150,6 +186,17 @@ void rows(const Plan& plan, const Source& source, typename Task::T* out, const T
     }
     int64_t bytes = plan.inner.size * int64_t(sizeof(T));
     bool dense = plan.nfolded == 0 && plan.nkept == 1 && plan.kept[0].step == bytes;
+    if constexpr (std::is_same<Source, InMemory>::value && sizeof(T) >= 4) {
+        const int64_t k = plan.inner.size;
+        if (dense && plan.kept[0].out == 1 && k > 1 && k <= lanes<T> && plan.outer >= lanes<T>) {
+            const T* from = source.template at<T>(0, 0);
+            return with_short_rows<T>(k, k, [&](auto w) {
+                parallel(plan.outer, std::max<int64_t>(lanes<T>, GRAIN / k / lanes<T> * lanes<T>), [&](int64_t begin, int64_t end) {
+                    short_rows<Task, w>(from + begin * k, out + begin, k, end - begin, task);
+                });
+            });
+        }
+    }
     parallel(plan.outer, std::max<int64_t>(1, GRAIN / plan.count()), [&](int64_t begin, int64_t end) {
         Walk at(plan.kept, plan.nkept, begin);
         auto&& reader = source.reader(dense ? (end - begin) * bytes : 0);
