@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/short_rows.h"
 #include "reduce/reduce_folds.h"
 #include "reduce/reduce_run.h"
 
@@ -69,8 +70,60 @@ template <template <class> class F, class T> Found<T> best_of(const T* p, int64_
     return {best.value, best.at + place_of(p + best.at, n, best.value)};
 }
 
+// The best of each group of 2 W lanes, as `joined_groups`: of equal ones the first.
+template <template <class> class F, class T, int M, int W> FW_INLINE void best_of_groups(Vec<T>* v, Mask<T>* at) {
+    if constexpr (W > 0) {
+#pragma GCC unroll 8
+        for (int i = 0; i < M / 2 + M % 2; ++i) {
+            const int j = 2 * i, k = std::min(2 * i + 1, M - 1);
+            const Vec<T> a = permute<T, GroupHalves<T, W, false>>(v[j], v[k]), b = permute<T, GroupHalves<T, W, true>>(v[j], v[k]);
+            const Mask<T> here = permute<Int<T>, GroupHalves<T, W, false>>(at[j], at[k]);
+            const Mask<T> there = permute<Int<T>, GroupHalves<T, W, true>>(at[j], at[k]);
+            const Mask<T> equal = (a == b) | ((a != a) & (b != b)), m = beats<F>(b, a) | (equal & (there < here));
+            v[i] = select<T>(m, b, a);
+            at[i] = m ? there : here;
+        }
+        best_of_groups<F, T, M / 2 + M % 2, W / 2>(v, at);
+    }
+}
+
+// Rows of at most one vector that lie one after another, `lanes` of them at a time.
+template <template <class> class F, class T, int W>
+void best_of_short(const T* from, int64_t k, int64_t count, T* values, int64_t* places) {
+    constexpr int n = lanes<T>;
+    const ShortRows<T, W> whole{k};
+    for (int64_t r = 0; r < count; r += n) {
+        const int64_t left = std::min<int64_t>(n, count - r);
+        alignas(64) T room[n * W], found[n];
+        alignas(64) Int<T> where[n];
+        const ShortRows<T, W> rows{left < n ? W : k};
+        if (left < n) whole.copy(from + r * k, k, left, F<T>::neutral(), room);
+        const T* at = left < n ? room : from + r * k;
+        Vec<T> v[W];
+        Mask<T> place[W];
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) {
+            v[i] = rows.at(at + i * rows.together * rows.k, F<T>::neutral());
+            place[i] = lane_numbers<T>() % W;
+        }
+        best_of_groups<F, T, W, W / 2>(v, place);
+        store<T>(found, v[0]), store<Int<T>>(where, place[0]);
+        for (int64_t i = 0; i < left; ++i) values[r + i] = found[i], places[r + i] = where[i];
+    }
+}
+
 template <template <class> class F, class T>
 void best_of_rows(const Plan& plan, const char* x, T* values, int64_t* places) {
+    const bool dense = plan.nkept == 1 && plan.kept[0].step == plan.inner.size * int64_t(sizeof(T)) && plan.kept[0].out == 1;
+    if (dense && plan.inner.size > 1 && plan.inner.size <= lanes<T> && plan.outer >= lanes<T>) {
+        const int64_t k = plan.inner.size, grain = std::max<int64_t>(lanes<T>, GRAIN / k / lanes<T> * lanes<T>);
+        const T* from = reinterpret_cast<const T*>(x);
+        return with_short_rows<T>(k, k, [&](auto w) {
+            parallel(plan.outer, grain, [&](int64_t begin, int64_t end) {
+                best_of_short<F, T, w>(from + begin * k, k, end - begin, values + begin, places + begin);
+            });
+        });
+    }
     int64_t n = plan.inner.size, pieces = pieces_of(plan.outer, n);
     std::vector<Found<T>> parts(pieces > 1 ? size_t(plan.outer * pieces) : 0);
     parallel(plan.outer * pieces, std::max<int64_t>(1, GRAIN * pieces / n), [&](int64_t begin, int64_t end) {
