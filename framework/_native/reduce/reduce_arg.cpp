@@ -66,8 +66,8 @@ template <template <class> class F, class T> Found<T> best_of(const T* p, int64_
             if (b == begin || wins<F>(v, best.value)) best = {v, b};
         }
     }
-    int64_t n = std::min(BLOCK<T>, end - best.at);
-    return {best.value, best.at + place_of(p + best.at, n, best.value)};
+    const int64_t n = std::min(BLOCK<T>, end - best.at), at = best.at + place_of(p + best.at, n, best.value);
+    return {p[at], at};  // whose sign a 0 has
 }
 
 // The best of each group of 2 W lanes, as `joined_groups`: of equal ones the first.
@@ -87,7 +87,22 @@ template <template <class> class F, class T, int M, int W> FW_INLINE void best_o
     }
 }
 
-// Rows of at most one vector that lie one after another, `lanes` of them at a time.
+constexpr int64_t SHORT = 8;  // vectors of a row that is gone over once
+
+// The best of the lanes of a row, and where each is.
+template <template <class> class F, class T> FW_INLINE void best_of_lanes(const T* row, int64_t k, Vec<T>& best, Mask<T>& where) {
+    constexpr int n = lanes<T>;
+    const Mask<T> lane = lane_numbers<T>();
+    best = load_part(row, std::min<int64_t>(k, n), F<T>::neutral()), where = lane;
+    for (int64_t p = n; p < k; p += n) {
+        const Vec<T> v = load_part(row + p, std::min<int64_t>(k - p, n), F<T>::neutral());
+        const Mask<T> m = beats<F>(v, best);
+        best = select<T>(m, v, best);
+        where = m ? lane + splat<Int<T>>(Int<T>(p)) : where;
+    }
+}
+
+// Rows of few vectors that lie one after another, `lanes` of them at a time.
 template <template <class> class F, class T, int W>
 void best_of_short(const T* from, int64_t k, int64_t count, T* values, int64_t* places) {
     constexpr int n = lanes<T>;
@@ -97,14 +112,18 @@ void best_of_short(const T* from, int64_t k, int64_t count, T* values, int64_t* 
         alignas(64) T room[n * W], found[n];
         alignas(64) Int<T> where[n];
         const ShortRows<T, W> rows{left < n ? W : k};
-        if (left < n) whole.copy(from + r * k, k, left, F<T>::neutral(), room);
-        const T* at = left < n ? room : from + r * k;
+        if (W < n && left < n) whole.copy(from + r * k, k, left, F<T>::neutral(), room);
+        const T* at = W < n && left < n ? room : from + r * k;
         Vec<T> v[W];
         Mask<T> place[W];
 #pragma GCC unroll 16
         for (int i = 0; i < W; ++i) {
-            v[i] = rows.at(at + i * rows.together * rows.k, F<T>::neutral());
-            place[i] = lane_numbers<T>() % W;
+            if constexpr (W == n) {
+                best_of_lanes<F>(at + std::min<int64_t>(i, left - 1) * k, k, v[i], place[i]);
+            } else {
+                v[i] = rows.at(at + i * rows.together * rows.k, F<T>::neutral());
+                place[i] = lane_numbers<T>() % W;
+            }
         }
         best_of_groups<F, T, W, W / 2>(v, place);
         store<T>(found, v[0]), store<Int<T>>(where, place[0]);
@@ -115,7 +134,7 @@ void best_of_short(const T* from, int64_t k, int64_t count, T* values, int64_t* 
 template <template <class> class F, class T>
 void best_of_rows(const Plan& plan, const char* x, T* values, int64_t* places) {
     const bool dense = plan.nkept == 1 && plan.kept[0].step == plan.inner.size * int64_t(sizeof(T)) && plan.kept[0].out == 1;
-    if (dense && plan.inner.size > 1 && plan.inner.size <= lanes<T> && plan.outer >= lanes<T>) {
+    if (dense && plan.inner.size > 1 && plan.inner.size <= SHORT * lanes<T> && plan.outer >= lanes<T>) {
         const int64_t k = plan.inner.size, grain = std::max<int64_t>(lanes<T>, GRAIN / k / lanes<T> * lanes<T>);
         const T* from = reinterpret_cast<const T*>(x);
         return with_short_rows<T>(k, k, [&](auto w) {

@@ -1,0 +1,101 @@
+"""Rows of few numbers, of which kernels take a vector of rows at a time: the formula's results, whatever the
+number of rows, and the same for a row wherever it stands."""
+
+import numpy as np
+import pytest
+
+import framework as fw
+
+LENGTHS = [1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 31, 33, 64, 65, 127, 130]
+COUNTS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 40, 1003]
+DTYPES = [np.float32, np.float64, np.int32, np.int64]
+FOLDS = {"sum": np.sum, "prod": np.prod, "amax": np.max, "amin": np.min}
+MOMENTS = {"mean": np.mean, "var": lambda x, axis: np.var(x, axis=axis, ddof=1),
+           "logsumexp": lambda x, axis: np.log(np.exp(x).sum(axis)), "nansum": np.nansum,
+           "norm": lambda x, axis: np.sqrt((x * x).sum(axis))}
+
+
+def rows(dtype, count, length, special=False):
+    rng = np.random.default_rng(count * 131 + length)
+    if np.dtype(dtype).kind == "i":
+        return rng.integers(-3, 4, (count, length)).astype(dtype)
+    x = rng.normal(size=(count, length)).astype(dtype)
+    if special:
+        kinds = rng.random(x.shape)
+        for value, low, high in ((np.nan, 0, 0.03), (np.inf, 0.1, 0.3), (-np.inf, 0.4, 0.6), (-0.0, 0.7, 0.8),
+                                 (0.0, 0.8, 0.9)):
+            x[(low < kinds) & (kinds < high)] = value
+    return x
+
+
+def both(name, x):
+    return getattr(fw, name)(fw.from_numpy(x), dim=-1).numpy()
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_folds(dtype, length):
+    for count in COUNTS:
+        x = rows(dtype, count, length)
+        wide = x.astype(np.float64)
+        for name, formula in FOLDS.items():
+            if name == "prod" and np.dtype(dtype).kind == "i":
+                x, wide = x % 2, wide % 2
+            want = formula(wide, axis=-1)
+            np.testing.assert_allclose(both(name, x), want, rtol=2e-5 if dtype == np.float32 else 1e-12,
+                                       atol=1e-5 if name == "sum" and dtype == np.float32 else 1e-13)
+
+
+@pytest.mark.parametrize("length", LENGTHS[1:])
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_moments(dtype, length):
+    for count in COUNTS:
+        x = rows(dtype, count, length)
+        for name, formula in MOMENTS.items():
+            np.testing.assert_allclose(both(name, x), formula(x.astype(np.float64), axis=-1),
+                                       rtol=2e-5 if dtype == np.float32 else 1e-12,
+                                       atol=2e-6 if dtype == np.float32 else 1e-14)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_first_of_the_best(dtype, length):
+    """Of equal elements, and of those that are nan, the first one; the value has the sign of that element."""
+    for count in COUNTS:
+        x = rows(dtype, count, length, special=True)
+        for name in ("max", "min"):
+            value, place = getattr(fw.from_numpy(x), name)(-1)
+            want = getattr(np, f"arg{name}")(x, axis=-1)
+            np.testing.assert_array_equal(place.numpy(), want)
+            np.testing.assert_array_equal(value.numpy(), x[np.arange(count), want])
+            signs = [np.signbit(v * 1.0) for v in (value.numpy(), x[np.arange(count), want])]
+            np.testing.assert_array_equal(*signs)
+            np.testing.assert_array_equal(getattr(fw.from_numpy(x), f"arg{name}")(-1).numpy(), want)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "mean", "var", "logsumexp", "norm", "nansum"])
+@pytest.mark.parametrize("length", [2, 3, 5, 8, 13, 16])
+def test_a_row_has_the_same_result_wherever_it_stands(name, length):
+    x = rows(np.float32, 100, length)
+    whole = both(name, x)
+    for first, last in ((0, 1), (3, 5), (10, 27), (50, 100)):
+        np.testing.assert_array_equal(both(name, x[first:last].copy()), whole[first:last])
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_a_matrix_of_short_rows_times_a_vector(dtype, length):
+    rng = np.random.default_rng(length)
+    for count in COUNTS:
+        whole = rng.normal(size=(count, length + 3)).astype(dtype)
+        vector = rng.normal(size=2 * length).astype(dtype)
+        for a in (whole[:, :length], np.ascontiguousarray(whole[:, 1:1 + length])):
+            for v in (vector[:length], vector[::2]):
+                got = (fw.from_numpy(a) @ fw.from_numpy(v)).numpy()
+                scale = np.abs(a).astype(np.float64) @ np.abs(v) + 1e-300
+                wrong = np.abs(got - a.astype(np.float64) @ v.astype(np.float64)) / scale
+                assert wrong.max() <= 4 * np.finfo(dtype).eps
+    a = np.ones((40, length), dtype)
+    a[3, length - 1], a[20, 0] = np.nan, np.inf
+    got = (fw.from_numpy(a) @ fw.ones(length, dtype=fw.from_numpy(a).dtype)).numpy()
+    assert np.isnan(got[3]) and np.isinf(got[20]) and (np.delete(got, [3, 20]) == length).all()
