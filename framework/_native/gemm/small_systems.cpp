@@ -99,39 +99,84 @@ template <class T, class F> void each(const T* start, int64_t count, int64_t n, 
     });
 }
 
-template <class T, class F> void products(const T* start, int64_t count, int64_t n, F&& body) {
-    each(start, count, n, [&](int64_t i, double* a) {
-        int64_t exchanged[MOST];
-        eliminate(a, n, exchanged);
-        body(i, PivotProduct(a, n, exchanged));
-    });
-}
+// -- matrices beside each other, of n <= NARROW rows -------------------------------------------------
 
-// b becomes the inverses of n x n matrices beside each other, n <= NARROW, as `eliminate` and `solve_by` have them; the lanes
-// where there is none.
-Mask<double> invert_beside(V* a, int64_t n, V* b) {
+// a becomes U, and b (n x k) what `solve_by` has then of it; sign: turned with each exchange of rows. The lanes where a pivot is 0.
+Mask<double> eliminate_beside(V* a, int64_t n, V* b, int64_t k, V& sign) {
     Mask<double> singular{};
-    for (int64_t i = 0; i < n; ++i)
-        for (int64_t k = 0; k < n; ++k) b[i * n + k] = V{} + double(i == k);
     for (int64_t i = 0; i < n; ++i) {
         for (int64_t r = i + 1; r < n; ++r) {
             const auto larger = abs<double>(a[r * n + i]) > abs<double>(a[i * n + i]);
-            for (int64_t k = 0; k < n; ++k)
-                exchange(a[i * n + k], a[r * n + k], larger), exchange(b[i * n + k], b[r * n + k], larger);
+            for (int64_t j = i; j < n; ++j) exchange(a[i * n + j], a[r * n + j], larger);
+            for (int64_t j = 0; j < k; ++j) exchange(b[i * k + j], b[r * k + j], larger);
+            sign = larger ? -sign : sign;
         }
-        singular |= a[i * n + i] == 0.0;
+        const auto none = a[i * n + i] == 0.0;
+        const V top = none ? V{} + 1.0 : a[i * n + i];
+        singular |= none;
         for (int64_t r = i + 1; r < n; ++r) {
-            const V f = a[r * n + i] / a[i * n + i];
-            for (int64_t k = i + 1; k < n; ++k) a[r * n + k] -= f * a[i * n + k];
-            for (int64_t k = 0; k < n; ++k) b[r * n + k] -= f * b[i * n + k];
+            const V f = a[r * n + i] / top;
+            for (int64_t j = i + 1; j < n; ++j) a[r * n + j] -= f * a[i * n + j];
+            for (int64_t j = 0; j < k; ++j) b[r * k + j] -= f * b[i * k + j];
         }
     }
+    return singular;
+}
+
+// b (n x k) becomes the solution; the lanes where there is none.
+Mask<double> solve_beside(V* a, int64_t n, V* b, int64_t k) {
+    V sign{};
+    const Mask<double> singular = eliminate_beside(a, n, b, k, sign);
     for (int64_t i = n; i-- > 0;)
-        for (int64_t k = 0; k < n; ++k) {
-            b[i * n + k] /= a[i * n + i];
-            for (int64_t r = 0; r < i; ++r) b[r * n + k] -= a[r * n + i] * b[i * n + k];
+        for (int64_t j = 0; j < k; ++j) {
+            b[i * k + j] /= a[i * n + i];
+            for (int64_t r = 0; r < i; ++r) b[r * k + j] -= a[r * n + i] * b[i * k + j];
         }
     return singular;
+}
+
+// The lanes where a is not positive.
+Mask<double> cholesky_beside(V* a, int64_t n) {
+    Mask<double> wrong{};
+    for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+            if (j > i) {
+                a[i * n + j] = V{};
+                continue;
+            }
+            V s = a[i * n + j];
+            for (int64_t k = 0; k < j; ++k) s -= a[i * n + k] * a[j * n + k];
+            wrong |= j == i ? ~(s > 0.0) : Mask<double>{};
+            a[i * n + j] = j == i ? fw::sqrt(s) : s / a[j * n + j];
+        }
+    return wrong;
+}
+
+// Calls body(number of the first matrix, a vector's lanes of them) with all threads.
+template <class T, class F> void each_beside(const T* start, int64_t count, int64_t n, F&& body) {
+    constexpr int64_t L = lanes<double>;
+    parallel((count + L - 1) / L, 1 + 2000 / (n * n * n), [&](int64_t begin, int64_t end) {
+        V a[NARROW * NARROW];
+        for (int64_t u = begin; u < end; ++u) {
+            read_beside(start, n * n, count, u * L, a);
+            body(u * L, a);
+        }
+    });
+}
+
+// The pivots and the sign of the determinant: of one matrix after the other, or of several beside each other.
+template <class T, class One, class Some> void products(const T* start, int64_t count, int64_t n, One&& one, Some&& some) {
+    if (n <= NARROW)
+        return each_beside(start, count, n, [&](int64_t first, V* a) {
+            V sign = V{} + 1.0;
+            eliminate_beside(a, n, nullptr, 0, sign);
+            some(first, a, sign);
+        });
+    each(start, count, n, [&](int64_t i, double* a) {
+        int64_t exchanged[MOST];
+        eliminate(a, n, exchanged);
+        one(i, PivotProduct(a, n, exchanged));
+    });
 }
 
 }  // namespace
@@ -139,14 +184,12 @@ Mask<double> invert_beside(V* a, int64_t n, V* b) {
 template <class T> bool inverses(const T* start, int64_t count, int64_t n, T* out) {
     std::atomic<bool> regular{true};
     if (n <= NARROW) {
-        constexpr int64_t L = lanes<double>;
-        parallel((count + L - 1) / L, 1 + 2000 / (n * n * n), [&](int64_t begin, int64_t end) {
-            V a[NARROW * NARROW], b[NARROW * NARROW];
-            for (int64_t u = begin; u < end; ++u) {
-                read_beside(start, n * n, count, u * L, a);
-                if (math::any(invert_beside(a, n, b))) return regular.store(false);
-                write_beside(b, n * n, count, u * L, out);
-            }
+        each_beside(start, count, n, [&](int64_t first, V* a) {
+            V b[NARROW * NARROW];
+            for (int64_t i = 0; i < n; ++i)
+                for (int64_t k = 0; k < n; ++k) b[i * n + k] = V{} + double(i == k);
+            if (math::any(solve_beside(a, n, b, n))) return regular.store(false);
+            write_beside(b, n * n, count, first, out);
         });
         return regular;
     }
@@ -163,6 +206,15 @@ template <class T> bool inverses(const T* start, int64_t count, int64_t n, T* ou
 
 template <class T> bool solutions(const T* start, const T* right, int64_t count, int64_t n, int64_t k, T* x) {
     std::atomic<bool> regular{true};
+    if (n <= NARROW && k <= NARROW) {
+        each_beside(start, count, n, [&](int64_t first, V* a) {
+            V b[NARROW * NARROW];
+            read_beside(right, n * k, count, first, b);
+            if (math::any(solve_beside(a, n, b, k))) return regular.store(false);
+            write_beside(b, n * k, count, first, x);
+        });
+        return regular;
+    }
     each(start, count, n, [&](int64_t i, double* a) {
         int64_t exchanged[MOST];
         alignas(64) double b[MOST * MOST];
@@ -175,15 +227,35 @@ template <class T> bool solutions(const T* start, const T* right, int64_t count,
 }
 
 template <class T> void determinants(const T* start, int64_t count, int64_t n, T* out) {
-    products(start, count, n, [&](int64_t i, const PivotProduct& p) { out[i] = T(p.value); });
+    products(start, count, n, [&](int64_t i, const PivotProduct& p) { out[i] = T(p.value); },
+             [&](int64_t first, const V* a, V value) {
+                 for (int64_t i = 0; i < n; ++i) value *= a[i * n + i];
+                 write_beside(&value, 1, count, first, out);
+             });
 }
 
 template <class T> void log_determinants(const T* start, int64_t count, int64_t n, T* log, T* sign) {
-    products(start, count, n, [&](int64_t i, const PivotProduct& p) { log[i] = T(p.log), sign[i] = T(p.sign); });
+    products(start, count, n, [&](int64_t i, const PivotProduct& p) { log[i] = T(p.log), sign[i] = T(p.sign); },
+             [&](int64_t first, const V* a, V turned) {
+                 V total{};
+                 for (int64_t i = 0; i < n; ++i) {
+                     const V top = a[i * n + i];
+                     turned *= top > 0.0 ? V{} + 1.0 : top < 0.0 ? V{} - 1.0 : top;
+                     total += math::log<V>(abs<double>(top));
+                 }
+                 write_beside(&total, 1, count, first, log), write_beside(&turned, 1, count, first, sign);
+             });
 }
 
 template <class T> bool cholesky_factors(const T* start, int64_t count, int64_t n, T* out) {
     std::atomic<bool> positive{true};
+    if (n <= NARROW) {
+        each_beside(start, count, n, [&](int64_t first, V* a) {
+            if (math::any(cholesky_beside(a, n))) positive.store(false);
+            else write_beside(a, n * n, count, first, out);
+        });
+        return positive;
+    }
     each(start, count, n, [&](int64_t i, double* a) {
         if (cholesky_of(a, n)) write(a, out + i * n * n, n * n);
         else positive.store(false);
