@@ -310,6 +310,7 @@ template <class T, size_t... I> Multiply<T> few_by_size(size_t at, std::index_se
 }
 
 template <class T> void gemm_of(const Gemm<T>& g, const Batch& batch) {
+    if (try_inner_products(g, batch)) return;
     const bool few = g.k >= 1 && g.k <= FEW && g.n >= 1 && g.n <= FEW && g.m >= 1 && g.m <= TINY && !g.panels;
     if (few && batch.size() > 1)
         share_batch(g, batch, few_by_size<T>(size_t((g.k - 1) * FEW + g.n - 1), std::make_index_sequence<FEW * FEW>{}));

@@ -179,6 +179,62 @@ template <class T> T dot(const T* x, const T* y, int64_t k) {
     return parts[0];
 }
 
+// Many inner products, `lanes` of them at a time: as `dot_part` adds each up.
+template <class T, int W> void inner_products(const Gemm<T>& g, int64_t count, int64_t a_step, int64_t b_step, int64_t c_step) {
+    constexpr int n = lanes<T>;
+    auto chains_of = [k = g.k](const T* x, const T* y) __attribute__((always_inline)) {
+        auto product = [=](int64_t p) __attribute__((always_inline)) {
+            const int64_t some = std::min<int64_t>(n, k - p);
+            return fma<T>(load_first(x + p, some), load_first(y + p, some), Vec<T>{});
+        };
+        if (k <= n) return product(0);
+        Vec<T> sum[chains];
+#pragma GCC unroll 8
+        for (int i = 0; i < chains; ++i) sum[i] = i * n < k ? product(i * n) : Vec<T>{};
+#pragma GCC unroll 3
+        for (int w = chains / 2; w; w /= 2)
+#pragma GCC unroll 4
+            for (int i = 0; i < w; ++i) sum[i] += sum[i + w];
+        return sum[0];
+    };
+    const ShortRows<T, W> whole{g.k};
+    parallel(count, std::max<int64_t>(n, GRAIN / g.k / n * n), [&](int64_t begin, int64_t end) {
+        alignas(64) T room[2][n * W];
+        for (int64_t r = begin; r < end; r += n) {
+            const int64_t left = std::min<int64_t>(n, end - r);
+            const T *x = g.a + r * a_step, *y = g.b + r * b_step;
+            const ShortRows<T, W> rows{left < n ? W : g.k};
+            Vec<T> v[W];
+            if (W < n && left < n) {
+                whole.copy(x, a_step, left, T(0), room[0]), whole.copy(y, b_step, left, T(0), room[1]);
+                x = room[0], y = room[1];
+            }
+#pragma GCC unroll 16
+            for (int i = 0; i < W; ++i) {
+                if constexpr (W == n) {
+                    const int64_t at = std::min<int64_t>(i, left - 1);
+                    v[i] = chains_of(x + at * a_step, y + at * b_step);
+                } else {
+                    const int64_t at = i * rows.together * rows.k;
+                    v[i] = fma<T>(rows.at(x + at, T(0)), rows.at(y + at, T(0)), Vec<T>{});
+                }
+            }
+            const Vec<T> sums = group_sums<T, W, W / 2>(v);
+            if (c_step == 1) store_first(g.c + r, sums, left);
+            else
+                for (int64_t i = 0; i < left; ++i) g.c[(r + i) * c_step] = sums[i];
+        }
+    });
+}
+
+template <class T> bool choose_inner(const Gemm<T>& g, const Batch& batch) {
+    if (g.m != 1 || g.n != 1 || batch.ndim != 1 || batch.shape[0] < lanes<T> || g.k < 2 || g.k > chains * lanes<T>) return false;
+    if (g.a_col != 1 || g.b_row != 1 || g.panels || g.add || g.finish.run) return false;
+    const int64_t a = batch.a[0], b = batch.b[0], row = a == g.k && b == g.k ? g.k : -1;
+    with_short_rows<T>(g.k, row, [&](auto w) { inner_products<T, w>(g, batch.shape[0], a, b, batch.c[0]); });
+    return true;
+}
+
 // -- a matrix whose outputs lie side by side -------------------------------------------------------
 
 // y += sum over i < R of x[i] * matrix[i, :]; the R products are summed first, so that y is read and
@@ -285,6 +341,8 @@ template <class T> bool choose(const Gemm<T>& g) {
 
 }  // namespace
 
+bool try_inner_products(const Gemm<float>& g, const Batch& batch) { return choose_inner(g, batch); }
+bool try_inner_products(const Gemm<double>& g, const Batch& batch) { return choose_inner(g, batch); }
 bool try_gemv(const Gemm<float>& g) { return choose(g); }
 bool try_gemv(const Gemm<double>& g) { return choose(g); }
 bool sums_rows(const Gemm<float>& g) { return is_thin(g); }
