@@ -209,12 +209,15 @@ template <class T, int W> void inner_products(const Gemm<T>& g, int64_t count, i
                 whole.copy(x, a_step, left, T(0), room[0]), whole.copy(y, b_step, left, T(0), room[1]);
                 x = room[0], y = room[1];
             }
-#pragma GCC unroll 16
-            for (int i = 0; i < W; ++i) {
-                if constexpr (W == n) {
+            if constexpr (W == n) {
+#pragma GCC unroll 1
+                for (int64_t i = 0; i < n; ++i) {
                     const int64_t at = std::min<int64_t>(i, left - 1);
                     v[i] = chains_of(x + at * a_step, y + at * b_step);
-                } else {
+                }
+            } else {
+#pragma GCC unroll 8
+                for (int i = 0; i < W; ++i) {
                     const int64_t at = i * rows.together * rows.k;
                     v[i] = fma<T>(rows.at(x + at, T(0)), rows.at(y + at, T(0)), Vec<T>{});
                 }

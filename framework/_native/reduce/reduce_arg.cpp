@@ -116,11 +116,13 @@ void best_of_short(const T* from, int64_t k, int64_t count, T* values, int64_t* 
         const T* at = W < n && left < n ? room : from + r * k;
         Vec<T> v[W];
         Mask<T> place[W];
-#pragma GCC unroll 16
-        for (int i = 0; i < W; ++i) {
-            if constexpr (W == n) {
+        if constexpr (W == n) {
+#pragma GCC unroll 1
+            for (int64_t i = 0; i < n; ++i)
                 best_of_lanes<F>(at + std::min<int64_t>(i, left - 1) * k, k, v[i], place[i]);
-            } else {
+        } else {
+#pragma GCC unroll 8
+            for (int i = 0; i < W; ++i) {
                 v[i] = rows.at(at + i * rows.together * rows.k, F<T>::neutral());
                 place[i] = lane_numbers<T>() % W;
             }

@@ -150,7 +150,7 @@ void short_rows(const typename Task::T* from, typename Task::T* out, int64_t k, 
     auto fold = [inside](auto f, const ShortRows<T, W>& rows, const T* at, Vec<T> shifts) __attribute__((always_inline)) {
         using F = decltype(f);
         Vec<T> v[W];
-#pragma GCC unroll 16
+#pragma GCC unroll 4
         for (int i = 0; i < W; ++i) {
             v[i] = rows.at(at + i * rows.together * rows.k, F::neutral());
             if constexpr (!F::plain) {
