@@ -60,7 +60,7 @@ class Program(NamedTuple):
         return f"{', '.join(self.arguments)} -> {steps}"
 
 
-# {instruction: (its operands, the expression that it computes, the settings among them)}, parts before wholes
+# {instruction: (its operands, the expression that it computes, the settings among them)}; the first that fits is taken
 _WHOLE: dict[str, tuple[str, str, str]] = {
     "sub_limit": ("x y z", "x - minimum(maximum(x, y), z)", ""),
     "lerp": ("x y z", "x + y * (z - x)", ""),
@@ -68,7 +68,6 @@ _WHOLE: dict[str, tuple[str, str, str]] = {
     "where_positive": ("x y z", "where(x > 0, y, z)", ""),
     "where_nan": ("x y z", "where(x != x, y, z)", ""),
     "shrink": ("x y z", "where(abs(x) <= y, 0.0, z)", ""),
-    "above": ("x y z", "where(x <= y, 0.0, z)", ""),
     "raised": ("x y z", "where(x <= y, z, x)", "y z"),
     "finite_or": ("x y z", "where(x == 1e999, y, where(x == -1e999, z, x))", "y z"),
     "rsqrt": ("x", "1 / sqrt(x)", ""),
@@ -80,6 +79,7 @@ _WHOLE: dict[str, tuple[str, str, str]] = {
     "hardswish_slope": ("x", "where(x <= -3, 0.0, where(x < 3, x / 3 + 0.5, 1.0))", ""),
     "smooth": ("x y z", "where(abs(x - y) < z, square(x - y) * (0.5 / z), abs(x - y) - 0.5 * z)", "z"),
     "huber": ("x y z", "where(abs(x - y) <= z, square(x - y) * 0.5, z * (abs(x - y) - 0.5 * z))", "z"),
+    "above": ("x y z", "where(x <= y, 0.0, z)", ""),
 }
 
 

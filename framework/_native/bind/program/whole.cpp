@@ -76,6 +76,7 @@ template <whole::Quotient what> nb::object quotients(nb::handle x, nb::handle y,
 // -- complex numbers, their parts side by side ----------------------------------------------------
 
 template <class T> struct Conjugate {
+    static constexpr bool long_enough = false;  // to put what has gaps in rows first, where NumPy would go over it as it lies
     Vec<T> imaginary{};  // the sign bit of every other number
     Conjugate() {
         for (int l = 1; l < lanes<T>; l += 2) imaginary[l] = T(-0.0);
@@ -86,6 +87,7 @@ template <class T> struct Conjugate {
 
 // z / |z|, 0 of 0. Of two parts of which one is infinite that one's sign, of two nan.
 template <class T> struct Sign {
+    static constexpr bool long_enough = true;
     FW_INLINE Vec<T> operator()(Vec<T> z) const {
         const Vec<T> a = abs<T>(z), b = permute<T, Swapped<1>>(a, a);
         const Vec<T> size = math::hypot<Vec<T>>(maximum<T>(a, b), minimum<T>(a, b));
@@ -132,9 +134,12 @@ template <template <class> class F> nb::object of_complex(Array x, nb::handle ou
     if (!out.is_none() || !x.usable() || (x.type() != NPY_CFLOAT && x.type() != NPY_CDOUBLE)) return not_implemented();
     NewArray made = moving::as_laid(x);
     nb::object result = give(made);
-    if (!std::equal(PyArray_STRIDES(x.p), PyArray_STRIDES(x.p) + x.ndim(), PyArray_STRIDES(made.p))) return not_implemented();
-    if (x.type() == NPY_CFLOAT) of_each<float, F>(x, made);
-    else of_each<double, F>(x, made);
+    const bool dense = std::equal(PyArray_STRIDES(x.p), PyArray_STRIDES(x.p) + x.ndim(), PyArray_STRIDES(made.p));
+    if (!dense && !F<float>::long_enough) return not_implemented();
+    const InRows rows(x, !dense);
+    if (!dense) made = like(rows.a), result = give(made);
+    if (x.type() == NPY_CFLOAT) of_each<float, F>(rows.a, made);
+    else of_each<double, F>(rows.a, made);
     return result;
 }
 

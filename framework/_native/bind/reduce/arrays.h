@@ -42,7 +42,7 @@ inline NewArray results_array(const Array& x, uint32_t dims, bool keepdim, int t
     return results_array(x.ndim(), x.shape(), dims, keepdim, type);
 }
 
-constexpr int64_t FEW_WITH_GAPS = 4096;  // elements that are put side by side first, where NumPy's call would cost more
+constexpr int64_t MOST_WITH_GAPS = 1 << 24;  // elements that are put side by side first; what is larger NumPy goes over as it lies
 
 // A plan for the dimensions `dims` of x, and the array for its results: false for what is not taken.
 struct Prepared {
@@ -56,7 +56,7 @@ struct Prepared {
         if (!read_dims(dims, x.ndim(), mask)) return false;
         from = x;
         if (!make_plan(plan, x, mask)) {
-            if (x.contiguous() || x.size() > FEW_WITH_GAPS || !x.size()) return false;
+            if (x.contiguous() || x.size() > MOST_WITH_GAPS || !x.size()) return false;
             InRows rows(x);
             from = rows.a, owner = std::move(rows.owner);
             plan = Plan();
