@@ -40,10 +40,44 @@ Places read_places(const View& index, int dims, const int64_t* sizes) {
 
 namespace {
 
-constexpr int AHEAD = 8;  // rows that are asked for before they are needed
+constexpr int AHEAD = 8;              // rows that are asked for before they are needed
+constexpr int64_t NEAR = 256 * 1024;  // bytes of a table which the second cache has
 
 FW_INLINE void prefetch(const char* p, int64_t bytes) {
     for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(p + b);
+}
+
+// Rows of HALF to 2 HALF bytes, each by two moves that may overlap.
+template <int HALF> void take_short(const int64_t* at, int64_t first, int64_t last, int64_t row, bool far, const char* table, char* out) {
+    struct Half {
+        char bytes[HALF];
+    };
+    for (int64_t i = first; i < last; ++i) {
+        const char* from = table + at[i] * row;
+        char* to = out + i * row;
+        if (far && i + AHEAD < last) __builtin_prefetch(table + at[i + AHEAD] * row);
+        Half a, b;
+        std::memcpy(&a, from, HALF), std::memcpy(&b, from + row - HALF, HALF);
+        std::memcpy(to, &a, HALF), std::memcpy(to + row - HALF, &b, HALF);
+    }
+}
+// Rows of some vectors, the last of which may overlap the one before.
+void take_vectors(const int64_t* at, int64_t first, int64_t last, int64_t row, bool far, const char* table, char* out) {
+    constexpr int64_t step = FW_BYTES;
+    for (int64_t i = first; i < last; ++i) {
+        const char* from = table + at[i] * row;
+        char* to = out + i * row;
+        if (far && i + AHEAD < last) prefetch(table + at[i + AHEAD] * row, row);
+        for (int64_t b = 0; b + step <= row; b += step) store<int8_t>(reinterpret_cast<int8_t*>(to + b), load(reinterpret_cast<const int8_t*>(from + b)));
+        const int64_t end = row - step;
+        store<int8_t>(reinterpret_cast<int8_t*>(to + end), load(reinterpret_cast<const int8_t*>(from + end)));
+    }
+}
+
+using TakeShort = void (*)(const int64_t*, int64_t, int64_t, int64_t, bool, const char*, char*);
+TakeShort short_taker(int64_t row) {
+    if (row > 64) return row <= 1024 ? take_vectors : nullptr;
+    return row < 4 ? nullptr : row < 8 ? take_short<4> : row < 16 ? take_short<8> : row < 32 ? take_short<16> : take_short<32>;
 }
 
 }  // namespace
@@ -51,6 +85,7 @@ FW_INLINE void prefetch(const char* p, int64_t bytes) {
 void take_rows(const Layout& l, const Places& places, int bytes, const char* from, char* to) {
     int64_t m = places.count(), row = l.inner * bytes, near = std::min<int64_t>(row, 512);
     const int64_t* at = places.begin();
+    const TakeShort take_short = l.inner == 1 ? nullptr : short_taker(row);
     parallel(l.outer * m, grain_of(row), [&](int64_t begin, int64_t end) {
         while (begin < end) {
             int64_t o = begin / m, i = begin - o * m, stop = std::min(m, i + end - begin);
@@ -63,6 +98,10 @@ void take_rows(const Layout& l, const Places& places, int bytes, const char* fro
                     for (; i < stop; ++i)
                         reinterpret_cast<T*>(out)[i] = reinterpret_cast<const T*>(table)[at[i]];
                 });
+                continue;
+            }
+            if (take_short) {
+                take_short(at, i, stop, row, l.n * row > NEAR, table, out);
                 continue;
             }
             for (; i < stop; ++i) {

@@ -95,6 +95,8 @@ nb::object matmul(Array x, Array y) {
     if (narrow || x.is<int64_t>())
         if (nb::object few = few_products(x, y)) return few;
     if (narrow && many_small(x, y)) return not_implemented();
+    const InRows right(y, y.usable() && y.ndim() == 2 && y.size() > 1 && (!y.stride(0) || !y.stride(1)));  // the gradient of a sum, say
+    y = right.a;
     if (!x.usable() || !y.usable() || !product.matmul(view_of(x), view_of(y))) return not_implemented();
     NewArray out = array_for(product, x);
     compute(out.size() ? bytes_of(product) : 0, [product, to = out.data<void>()] { product.run(to); });

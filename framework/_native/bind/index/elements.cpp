@@ -151,6 +151,8 @@ nb::object ungather(Array x, Array index, int64_t dim, nb::handle shape) {
     NewArray out = new_array(whole.n, shape_of_it, x.type());
     nb::object result = give(out);
     const int64_t bytes = bytes_of(type);
+    const InRows rows(x);  // often the gradient of a sum, one number with strides of 0
+    x = rows.a;
     const Elements p(view_of(index), whole.n, whole.at, sizes(out.strides()), sizes(x.strides()), dim, int(bytes), true);
     if (!p.good || !out.size()) return not_implemented();
     bool good = false;
