@@ -101,20 +101,100 @@ void few_distances(const PairsShape& s, bool squares, const T* x, const T* y, T*
 
 }  // namespace
 
+namespace {
+
+// The rows of each y as columns (k, n).
+template <class T> struct Columns {
+    Borrowed turned;
+    explicit Columns(const PairsShape& s, const T* y) : turned(s.batch * s.n * s.k, sizeof(T)) {
+        T* columns = static_cast<T*>(turned.start);
+        parallel(s.batch * s.k, grain(s, 1), [&](int64_t begin, int64_t end) {
+            for (int64_t r = begin; r < end; ++r) {
+                const T* from = y + r / s.k * s.n * s.k + r % s.k;
+                for (int64_t j = 0; j < s.n; ++j) columns[r * s.n + j] = from[j * s.k];
+            }
+        });
+    }
+    const T* of(const PairsShape& s, int64_t group) const { return static_cast<const T*>(turned.start) + group * s.k * s.n; }
+};
+
+constexpr int64_t NARROW = 64;  // numbers of a row, up to where a vector is of pairs and not of numbers
+constexpr int SOME = 4;         // of them at a time
+
+// What a pair gives to a number of x: of the difference e.
+template <bool squares, class T> FW_INLINE Vec<T> given(Vec<T> share, Vec<T> e) {
+    if constexpr (squares) return share * e;
+    else return e > Vec<T>{} ? share : e < Vec<T>{} ? -share : Vec<T>{};
+}
+template <bool squares, class T> FW_INLINE Vec<T> share_of(Vec<T> g, Vec<T> distance) {
+    const auto none = (g == Vec<T>{}) | (distance == Vec<T>{});
+    return none ? Vec<T>{} : squares ? g / distance : g;
+}
+
+// As `pull`, of a row of x to n columns.
+template <bool squares, class T> void pull_row(const T* row, const T* columns, const T* g, const T* out, T* to, int64_t n, int64_t k) {
+    for (int64_t l = 0; l < k; l += SOME) {
+        Vec<T> sum[SOME] = {};
+        const int64_t some = std::min<int64_t>(SOME, k - l);
+        for (int64_t j = 0; j < n; j += lanes<T>) {
+            const int64_t left = std::min<int64_t>(lanes<T>, n - j);
+            const Vec<T> share = share_of<squares, T>(load_part(g + j, left), load_part(out + j, left));
+#pragma GCC unroll 4
+            for (int c = 0; c < SOME; ++c) {
+                const int64_t at = l + std::min<int64_t>(c, some - 1);
+                sum[c] += given<squares, T>(share, splat(row[at]) - load_part(columns + at * n + j, left));
+            }
+        }
+        for (int64_t c = 0; c < some; ++c) to[l + c] = sum_lanes<T>(sum[c]);
+    }
+}
+
+// Of rows [j, j + lanes) of y, which are columns, to m rows of x.
+template <bool squares, class T>
+void pull_columns(const PairsShape& s, const T* x, const T* columns, const T* g, const T* out, int64_t j, T* to) {
+    const int64_t left = std::min<int64_t>(lanes<T>, s.n - j);
+    for (int64_t l = 0; l < s.k; l += SOME) {
+        Vec<T> sum[SOME] = {}, own[SOME];
+        const int64_t some = std::min<int64_t>(SOME, s.k - l);
+        for (int64_t c = 0; c < SOME; ++c) own[c] = load_part(columns + (l + std::min<int64_t>(c, some - 1)) * s.n + j, left);
+        for (int64_t i = 0; i < s.m; ++i) {
+            const Vec<T> share = share_of<squares, T>(load_part(g + i * s.n + j, left), load_part(out + i * s.n + j, left));
+#pragma GCC unroll 4
+            for (int c = 0; c < SOME; ++c)
+                sum[c] += given<squares, T>(share, own[c] - splat(x[i * s.k + l + std::min<int64_t>(c, some - 1)]));
+        }
+        for (int64_t c = 0; c < some; ++c)
+            for (int64_t r = 0; r < left; ++r) to[(j + r) * s.k + l + c] = sum[c][r];
+    }
+}
+
+template <bool squares, class T>
+void narrow_grad(const PairsShape& s, const T* g, const T* x, const T* y, const T* out, T* gx, T* gy) {
+    const Columns<T> columns(s, y);
+    if (gx)
+        parallel(s.batch * s.m, grain(s, s.n), [&](int64_t begin, int64_t end) {
+            for (int64_t r = begin; r < end; ++r)
+                pull_row<squares>(x + r * s.k, columns.of(s, r / s.m), g + r * s.n, out + r * s.n, gx + r * s.k, s.n, s.k);
+        });
+    const int64_t pieces = (s.n + lanes<T> - 1) / lanes<T>;
+    if (gy)
+        parallel(s.batch * pieces, grain(s, s.m * lanes<T>), [&](int64_t begin, int64_t end) {
+            for (int64_t u = begin; u < end; ++u) {
+                const int64_t b = u / pieces, at = b * s.m * s.n;
+                pull_columns<squares>(s, x + b * s.m * s.k, columns.of(s, b), g + at, out + at, u % pieces * lanes<T>, gy + b * s.n * s.k);
+            }
+        });
+}
+
+}  // namespace
+
 template <class T> void distances(const PairsShape& s, bool squares, const T* x, const T* y, T* out) {
     if (2 * s.n < lanes<T> && s.k >= 1 && s.k <= FEW)
         return few_distances(s, squares, x, y, out, std::make_index_sequence<FEW>{});
-    Borrowed turned(s.batch * s.n * s.k, sizeof(T));
-    T* columns = static_cast<T*>(turned.start);
-    parallel(s.batch * s.k, grain(s, 1), [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-            const T* from = y + r / s.k * s.n * s.k + r % s.k;
-            for (int64_t j = 0; j < s.n; ++j) columns[r * s.n + j] = from[j * s.k];
-        }
-    });
+    const Columns<T> columns(s, y);
     parallel(s.batch * s.m, grain(s, s.n), [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r) {
-            const T* of = columns + r / s.m * s.k * s.n;
+            const T* of = columns.of(s, r / s.m);
             if (squares) one_to_all<true>(x + r * s.k, of, out + r * s.n, s.n, s.k);
             else one_to_all<false>(x + r * s.k, of, out + r * s.n, s.n, s.k);
         }
@@ -123,6 +203,8 @@ template <class T> void distances(const PairsShape& s, bool squares, const T* x,
 
 template <class T>
 void distances_grad(const PairsShape& s, bool squares, const T* g, const T* x, const T* y, const T* out, T* gx, T* gy) {
+    if (s.k <= NARROW && s.n >= lanes<T>)
+        return squares ? narrow_grad<true>(s, g, x, y, out, gx, gy) : narrow_grad<false>(s, g, x, y, out, gx, gy);
     if (gx)
         parallel(s.batch * s.m, grain(s, s.n), [&](int64_t begin, int64_t end) {
             for (int64_t r = begin; r < end; ++r)
