@@ -75,7 +75,10 @@ template <bool Log, class T> void softmax_columns(const T* x, T* y, Columns<T> c
         if (!Log) put(y + at, e, part);
         return e;
     });
-    for (int64_t j = 0; j < c.width; ++j) sum[j] = Log ? std::log(sum[j]) : T(1) / sum[j];
+    long_vectors<T>(0, c.width, [&](int64_t j, auto part, int) {
+        const Vec<T> s = take(sum + j, part, T(1));
+        put(sum + j, Log ? math::log<Vec<T>>(s) : splat(T(1)) / s, part);
+    });
     for (int64_t k = 0; k < c.n; ++k)
         c.each(k, [&](int64_t j, int64_t at, auto part) {
             Vec<T> s = take(sum + j, part);

@@ -95,7 +95,8 @@ bool in_pairs(const PoolShape& s) {
 
 }  // namespace
 
-template <class T, class P> bool spread(const PoolShape& s, const T* y, const P* where, T* x) {
+template <class T, class P> bool spread(const PoolShape& given, const T* y, const P* where, T* x) {
+    const PoolShape s = stacked(given);
     const WindowSteps steps(s);
     const bool pairs = sizeof(P) == 1 && in_pairs(s);
     const bool covered = pairs && s.axis[1].in == 2 * s.axis[1].out && s.axis[2].in == 2 * s.axis[2].out;
@@ -120,7 +121,8 @@ template <class T, class P> bool spread(const PoolShape& s, const T* y, const P*
     return good;
 }
 
-template <class T, class P> bool collect(const PoolShape& s, const T* x, const P* where, T* y) {
+template <class T, class P> bool collect(const PoolShape& given, const T* x, const P* where, T* y) {
+    const PoolShape s = stacked(given);
     const WindowSteps steps(s);
     std::atomic<bool> good{true};
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {

@@ -170,7 +170,8 @@ struct Edge {
 
 }  // namespace
 
-template <class T> void max_windows(const PoolShape& s, const T* x, T* largest, WindowPlaces where) {
+template <class T> void max_windows(const PoolShape& given, const T* x, T* largest, WindowPlaces where) {
+    const PoolShape s = stacked(given);
     const bool copies = s.overhangs();
     const auto run = where ? plane_of<T, true>(s) : plane_of<T, false>(s);
     std::optional<Edge> edge;

@@ -28,7 +28,8 @@ template <class T> void spread_plane(const PoolShape& s, const Shares& shares, c
 
 }  // namespace
 
-template <class T> void spread_mean(const PoolShape& s, bool include, int64_t divisor, const T* y, T* x) {
+template <class T> void spread_mean(const PoolShape& given, bool include, int64_t divisor, const T* y, T* x) {
+    const PoolShape s = global(given) ? given : stacked(given);
     const Shares shares(s, include, divisor);
     const bool whole = global(s);
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {

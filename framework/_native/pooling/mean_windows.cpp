@@ -52,7 +52,8 @@ template <class T> void mean_plane(const PoolShape& s, const Shares& shares, con
 
 }  // namespace
 
-template <class T> void mean_windows(const PoolShape& s, bool include, int64_t divisor, const T* x, T* y) {
+template <class T> void mean_windows(const PoolShape& given, bool include, int64_t divisor, const T* x, T* y) {
+    const PoolShape s = global(given) ? given : stacked(given);
     const Shares shares(s, include, divisor);
     const bool whole = global(s);
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {

@@ -33,6 +33,21 @@ struct PoolShape {
     int64_t grain() const { return 1 + (1 << 14) / (in_size() + out_size()); }  // planes worth a thread
 };
 
+// Small planes above each other as one: where windows fill their outermost dimension, those of the next plane go on there.
+inline PoolShape stacked(PoolShape s) {
+    constexpr int64_t FEW = 1 << 14, SOME = 1 << 12;  // elements of all planes, and of those that become one
+    int a = 0;
+    while (a < 2 && s.axis[a].in == 1 && s.axis[a].out == 1 && s.axis[a].kernel == 1 && !s.axis[a].padding) ++a;
+    PoolAxis& axis = s.axis[a];
+    const int64_t size = s.in_size();
+    if (axis.padding || axis.in != axis.out * axis.stride || axis.dilation * (axis.kernel - 1) >= axis.stride || size > SOME / 2) return s;
+    int64_t together = std::min(s.planes, s.planes * size <= FEW ? s.planes : SOME / size);
+    for (int tries = 0; s.planes % together; --together)
+        if (++tries > 256) return s;
+    s.planes /= together, axis.in *= together, axis.out *= together;
+    return s;
+}
+
 // False where sizes do not fit or something is empty.
 inline bool pool_shape(PoolShape& s, const Sizes& x, const Sizes& kernel, const Sizes& stride,
                        const Sizes& padding, const Sizes& dilation, const Sizes& out) {
