@@ -27,7 +27,7 @@ template <class T> struct Padded {
             size[d] = std::max(s.axis[d].padding + s.axis[d].in, s.axis[d].reach());
             room *= size[d];
         }
-        room += 2 * lanes<T>;
+        room += 3 * lanes<T>;
     }
 };
 
@@ -44,10 +44,26 @@ template <class T> ReadPlane<T> padded(const PoolShape& s, const T* x) {
     return {to, p.size[2], p.size[1] * p.size[2], p.room};
 }
 
+// Every third number, of three vectors.
+template <class T> struct EveryThird {
+    static constexpr int of_two(int i) { return 3 * i < 2 * lanes<T> ? 3 * i : 0; }
+    struct First {
+        static constexpr int at(int i) { return of_two(i); }
+    };
+    struct Rest {
+        static constexpr int at(int i) { return 3 * i < 2 * lanes<T> ? i : 3 * i - lanes<T>; }
+    };
+    static FW_INLINE Vec<T> of(const T* p) {
+        const Vec<T> first = permute<T, First>(load(p), load(p + lanes<T>));
+        return permute<T, Rest>(first, load(p + 2 * lanes<T>));
+    }
+};
+
 // lanes numbers, `stride` apart, of which the first `n` are wanted
 template <class T> FW_INLINE Vec<T> spaced(const T* p, int64_t stride, int64_t n, bool whole) {
     if (whole && stride == 1) return load(p);
     if (whole && stride == 2) return every_second<T>(p);
+    if (whole && stride == 3) return EveryThird<T>::of(p);
     T v[lanes<T>];
     for (int64_t i = 0; i < lanes<T>; ++i) v[i] = i < n ? p[i * stride] : T(0);
     return load(v);
@@ -59,7 +75,7 @@ FW_INLINE void max_line(const PoolShape& s, const ReadPlane<T>& from, int64_t at
     const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
     const int64_t kernel = K ? K : z.kernel;
     const int64_t last = (x.kernel - 1) * x.dilation * from.slice + (y.kernel - 1) * y.dilation * from.line +
-                         (kernel - 1) * z.dilation + 2 * lanes<T>;
+                         (kernel - 1) * z.dilation + 3 * lanes<T>;
     for (int64_t next = 0; next < z.out; next += lanes<T>) {
         const int64_t p = std::min(next, std::max<int64_t>(z.out - lanes<T>, 0));  // the last may overlap the one before
         const int64_t n = std::min<int64_t>(lanes<T>, z.out - p), begin = at + p * z.stride;
