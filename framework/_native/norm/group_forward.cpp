@@ -19,6 +19,15 @@ template <bool Past, class T> void row(const GroupForward<T>& f, int64_t r) {
     f.mean[r] = T(m.mean);
     f.var[r] = T(m.var);
     T rstd = rstd_of<T>(m.var, form.eps);
+    if (form.length == 1) {  // channels side by side
+        const Vec<T> centre = splat(f.mean[r]), scale = splat(rstd), none = Vec<T>{}, one = splat(T(1));
+        const int64_t first = form.channel(r);
+        vectors<T>(0, form.each, [&](int64_t k, auto part, int) {
+            const Vec<T> w = f.weight ? take(f.weight + first + k, part) : one, b = f.bias ? take(f.bias + first + k, part) : none;
+            put_as<Past>(f.y + r * form.n + k, fma<T>(take(from + k, part) - centre, scale * w, b), part);
+        });
+        return;
+    }
     for (int64_t k = 0; k < form.each; ++k) {
         const int64_t c = form.channel(r) + k;
         segment<Past>(form, from + k * form.length, f.y + r * form.n + k * form.length, f.mean[r],
@@ -29,6 +38,11 @@ template <bool Past, class T> void row(const GroupForward<T>& f, int64_t r) {
 }  // namespace
 
 template <class T> void GroupForward<T>::run() const {
+    if (form.length < form.n && !weight && !bias) {  // a group is one channel, then
+        GroupForward whole = *this;
+        whole.form.each = 1, whole.form.length = form.n;
+        return whole.run();
+    }
     choosing_caches(y, form.rows * form.n, form.length, [&](auto past) {
         parallel(form.rows, grain_of(form.n), [&](int64_t begin, int64_t end) {
             for (int64_t r = begin; r < end; ++r) row<past.value>(*this, r);

@@ -16,12 +16,33 @@ template <class T> struct GroupBackward {
     T *gx, *gw, *gb;                     // gx, or gw and gb, may be missing
     GroupForm form;
 
+    // A row whose channels are of one number each.
+    template <bool Past> void side_by_side(int64_t r, double* s, double* t, T rstd) const {
+        const T *from = x + r * form.n, *gr = g + r * form.n, *w = weight ? weight + form.channel(r) : nullptr;
+        const Vec<T> c = splat(mean[r]), one = splat(T(1));
+        const auto found = sums<T, 2>(form.n, [&](int64_t k, auto part, Vec<T>* v) {
+            const Vec<T> a = take(gr + k, part) * (w ? take(w + k, part) : one);
+            v[0] += a;
+            v[1] = fma<T>(a, take(from + k, part, mean[r]) - c, v[1]);
+        });
+        for (int64_t k = 0; gw && k < form.n; ++k) s[k] = gr[k], t[k] = double(gr[k]) * double(from[k] - mean[r]) * double(rstd);
+        if (!gx) return;
+        const Vec<T> down = splat(T(-found.of[1] * double(rstd) / double(form.n) * double(rstd)));
+        const Vec<T> shift = splat(T(found.of[0] / double(form.n))), scale = splat(rstd);
+        T* to = gx + r * form.n;
+        vectors<T>(0, form.n, [&](int64_t k, auto part, int) {
+            const Vec<T> a = fma<T>(take(gr + k, part), w ? take(w + k, part) : one, -shift);
+            put_as<Past>(to + k, fma<T>(take(from + k, part) - c, down, a) * scale, part);
+        });
+    }
+
     // room: for s and for rstd * t of all channels of all samples
     template <bool Past> void row(int64_t r, double* room) const {
         const T *from = x + r * form.n, *gr = g + r * form.n;
         T rstd = rstd_of<T>(var[r], form.eps);
         double *s = room + r * form.each, *t = s + form.rows * form.each, mean_a = 0, mean_ah = 0;
         Vec<T> c = splat(mean[r]);
+        if (form.length == 1) return side_by_side<Past>(r, s, t, rstd);
         for (int64_t k = 0; k < form.each; ++k) {
             const T *xs = from + k * form.length, *gs = gr + k * form.length;
             auto found = sums<T, 2>(form.length, [&](int64_t i, auto part, Vec<T>* v) {
@@ -49,6 +70,11 @@ template <class T> struct GroupBackward {
     }
 
     void run() const {
+        if (form.length > 1 && form.length < form.n && !weight && !gw) {  // a group is one channel, then
+            GroupBackward whole = *this;
+            whole.form.each = 1, whole.form.length = form.n;
+            return whole.run();
+        }
         std::unique_ptr<double[]> room(new double[size_t(2 * form.rows * form.each)]);
         choosing_caches(gx, form.rows * form.n, form.length, [&](auto past) {
             parallel(form.rows, grain_of(form.n), [&](int64_t begin, int64_t end) {
