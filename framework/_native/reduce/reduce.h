@@ -70,8 +70,9 @@ struct Plan {
             bool fold = dims >> d & 1;
             if (shape[d] == 0) return false;
             if (shape[d] > 1) {
-                int at = n++;  // sorted as it comes in, innermost first
-                for (; at > 0 && all[at - 1].step > strides[d]; --at) all[at] = all[at - 1];
+                int at = n++;  // sorted as it comes in, innermost first; of windows that overlap, the longer dimension
+                auto behind = [&](const Dim& a) { return a.step > strides[d] || (a.step == strides[d] && a.size < shape[d]); };
+                for (; at > 0 && behind(all[at - 1]); --at) all[at] = all[at - 1];
                 all[at].size = shape[d], all[at].step = strides[d], all[at].out = out, all[at].fold = fold;
             }
             if (!fold) out *= shape[d];

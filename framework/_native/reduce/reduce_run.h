@@ -11,11 +11,12 @@ namespace fw {
 namespace reduce {
 
 // What a task of one fold leaves out. Of two, `Second` maps elements with `center(result of the first)`.
+// by_vectors: whether `finish_all` finishes a vector of results.
 struct OneFold {
-    static constexpr bool twice = false;
+    static constexpr bool twice = false, by_vectors = false;
 };
 struct TwoFolds {
-    static constexpr bool twice = true;
+    static constexpr bool twice = true, by_vectors = false;
 };
 
 // The folds of a task, as functions: what walks through strips and pieces is compiled once for each type of numbers.
@@ -107,7 +108,10 @@ template <class Task, class Source> class FoldsOf final : public Folds<typename 
         else (void)v, (void)width, (void)centers;
     }
     void finish(const T* v, const T* centers, int64_t width, T* out, int64_t step) const override {
-        for (int64_t j = 0; j < width; ++j) out[j * step] = task.finish(v[j], Task::twice ? centers[j] : T());
+        int64_t j = 0;
+        if constexpr (Task::by_vectors)
+            for (; step == 1 && j + lanes<T> <= width; j += lanes<T>) store<T>(out + j, task.finish_all(load(v + j)));
+        for (; j < width; ++j) out[j * step] = task.finish(v[j], Task::twice ? centers[j] : T());
     }
 };
 
@@ -166,7 +170,13 @@ void short_rows(const typename Task::T* from, typename Task::T* out, int64_t k, 
         const ShortRows<T, W> rows{left < n ? W : k};
         if (left < n) whole.copy(from + r * k, k, left, Task::First::neutral(), room);
         const T* at = left < n ? room : from + r * k;
-        store<T>(made, fold(typename Task::First(), rows, at, Vec<T>{}));
+        const Vec<T> first = fold(typename Task::First(), rows, at, Vec<T>{});
+        if constexpr (Task::by_vectors) {
+            if (left == n) store<T>(out + r, task.finish_all(first));
+            else store_part<T>(out + r, task.finish_all(first), left);
+            continue;
+        }
+        store<T>(made, first);
         if constexpr (Task::twice) {
             for (int i = 0; i < n; ++i) centers[i] = task.center(typename WideOf<T>::type(made[i]));
             store<T>(made, fold(typename Task::Second(), rows, at, load(centers)));

@@ -9,7 +9,8 @@
 namespace fw {
 namespace reduce {
 
-// One fold F; `End` makes the result of it.
+// One fold F; `End` makes the result of it, of a number or of those in a vector: float32 the same bits, since the division and the
+// root of two such numbers in double precision, rounded, are those of float32.
 struct Itself {
     template <class W> static W of(W v) { return v; }
 };
@@ -18,6 +19,8 @@ template <class F, class End = Itself> struct Plain : OneFold {
     using First = F;
     int64_t count = 0;
     template <class W> T finish(W v, T) const { return T(End::of(v)); }
+    static constexpr bool by_vectors = true;
+    Vec<T> finish_all(Vec<T> v) const { return End::of(v); }
 };
 
 // The sum, or the mean.
@@ -29,6 +32,8 @@ template <class Number> struct Total : OneFold {
 
     explicit Total(bool divided) : divided(divided) {}
     template <class W> T finish(W v, T) const { return T(divided ? v / W(count) : v); }
+    static constexpr bool by_vectors = true;
+    Vec<T> finish_all(Vec<T> v) const { return divided ? v / splat(T(count)) : v; }
 };
 
 // The variance, or its root.

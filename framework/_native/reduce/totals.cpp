@@ -8,10 +8,14 @@ namespace reduce {
 namespace {
 
 struct Root {
-    template <class W> static W of(W v) { return std::sqrt(v); }
+    template <class W> static W of(W v) {
+        if constexpr (std::is_arithmetic<W>::value) return std::sqrt(v);
+        else return fw::sqrt(v);
+    }
 };
 struct Truth {
     static uint8_t of(uint8_t v) { return v != 0; }
+    static Vec<uint8_t> of(Vec<uint8_t> v) { return bits<Vec<uint8_t>>(v != 0) & 1; }
 };
 
 template <class T> struct Some : Largest<T> {
