@@ -27,10 +27,12 @@ nb::object fold_halves(const Array& x, nb::handle dims, Folding folding) {
     return is_bf16(x) ? fold_as_float<Bf16>(x, folding) : not_implemented();
 }
 
-// Whether lines are so short and many that it is quicker to compute the elements and then to fold them.
+// Whether lines, or what folds to one result or line of them, are so short and many that it is quicker to compute the elements and
+// then to fold them.
 bool has_short_lines(const reduce::Plan& plan) {
-    constexpr int64_t SHORT = 8, NARROW = 4, MANY = 64;
-    return plan.lines >= MANY && plan.inner.size < (plan.rows ? SHORT : NARROW);
+    constexpr int64_t SHORT = 8, NARROW = 4, MANY = 64, SMALL = 64;
+    return (plan.outer >= MANY && plan.lines * plan.inner.size <= SMALL) ||
+           (plan.lines >= MANY && plan.inner.size < (plan.rows ? SHORT : NARROW));
 }
 
 template <class T> PyObject* execute_fold(const Run<T>& run, const Folding& folding) {
