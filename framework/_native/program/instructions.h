@@ -256,6 +256,8 @@ FW_SECOND(mul, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y)))
 FW_SECOND(add, wrapped<T>(unwrapped<T>(x) + unwrapped<T>(y)))
 FW_SECOND(sub, wrapped<T>(unwrapped<T>(x) - unwrapped<T>(y)))
 FW_SECOND(div, x / y)
+FW_SECOND(sub_from, wrapped<T>(unwrapped<T>(y) - unwrapped<T>(x)))
+FW_SECOND(divide_by, y / x)
 #define FW_SECOND_OF_THREE(name, expression)                                                    \
     template <class T> void f_##name(T* d, const T* a, const T* b, const T* c, int64_t n) {     \
         const Vec<T> y = splat<T>(*b);                                                          \
@@ -331,11 +333,11 @@ template <class T> struct Entry {
 // Those of all types of numbers, then those of whole ones, which cannot fail, or those of the others.
 #define I(name, cost) {#name, i_##name<T>, cost}
 #define I2(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, false}}
-#define I2_OF_3(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, false, false, true}}
-#define IT(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, false, true}}
+#define I2_OF_3(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, false, nullptr, true}}
+#define IT(name, cost, turned) {#name, i_##name<T>, cost, {f_##name<T>, false, f_##turned<T>}}
 #define I3(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, true}}
 #define FW_FOR_ALL                                                                                                    \
-    I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), IT(add, 1), I2(sub, 1), IT(mul, 1), I2(maximum, 1), I2(minimum, 1),    \
+    I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), IT(add, 1, add), IT(sub, 1, sub_from), IT(mul, 1, mul), I2(maximum, 1), I2(minimum, 1),    \
         I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1), I(xor, 1), I(where, 1),      \
         I2_OF_3(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I3(limit, 2), I3(sub_limit, 3), I2_OF_3(lerp, 3), I(where_positive, 2), \
         I2_OF_3(where_nan, 2), I2_OF_3(above, 2), I2_OF_3(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3)
@@ -346,7 +348,7 @@ template <class T, bool Whole> struct Instructions {
 };
 template <class T> struct Instructions<T, false> {
     static constexpr Entry<T> all[] = {
-        FW_FOR_ALL, I2(div, 4), I(gate, 2), I(over, 5), I(sqrt, 5), I(reciprocal, 4), I(isfinite, 1), I(isnan, 1), I(isinf, 1),
+        FW_FOR_ALL, IT(div, 4, divide_by), I(gate, 2), I(over, 5), I(sqrt, 5), I(reciprocal, 4), I(isfinite, 1), I(isnan, 1), I(isinf, 1),
         I(sign, 3), I(exp, 10), I(exp2, 10), I(expm1, 16), I(log, 12), I(log2, 12), I(log10, 12), I(log1p, 16),
         I(softplus_rest, 16), I(tanh, 16), I(sigmoid, 14), I(erf, 12), I(erfc, 16), I(ndtr, 16), I(gelu_slope, 16),
         I(silu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16), I(sinh, 20),

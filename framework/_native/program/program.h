@@ -28,11 +28,12 @@ struct Step {
     int d, a, b, c;
 };
 
-// An instruction where its second operand is the same number throughout, and the third, if `third` says so.
+// An instruction where its second operand is the same number throughout, and the third, if `third` says so. turned: where the first
+// of its two is, which comes second here.
 template <class T> struct Fixed {
     Instruction<T> run = nullptr;
     bool third = false;
-    bool turns = false;  // whether the operands may change places
+    Instruction<T> turned = nullptr;
     bool reads_third = false;  // whether there is a third one besides
 };
 

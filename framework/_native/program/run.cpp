@@ -154,7 +154,11 @@ template <class T> bool Run<T>::takes_numbers() const {
     if (!is_one_of_numbers()) return false;
     const Step& step = compiled.steps[0].second;
     const Fixed<T> fixed = compiled.fixed[0];
-    if (is_number(step.a)) return false;
+    if (is_number(step.a)) {
+        T first{};
+        number_at(step.a, first);
+        return fixed.turned && !is_number(step.b) && first == first;
+    }
     if (!is_number(step.b)) return !is_number(step.c);
     T second{}, third{};
     number_at(step.b, second), number_at(step.c, third);  // nan is left to instructions of arrays
@@ -207,18 +211,18 @@ template <class T> bool Run<T>::once_a_line(int slot) const {
     return !is_number(slot) && !operands[size_t(slot)].flat && operands[size_t(slot)].strides[layout.merged - 1] == 0;
 }
 
-// Such a program whose arrays, and where its results go, lie without gaps within lines of some length, or whose second
-// operand, or the first of a sum or product, is one element for each.
+// Such a program whose arrays, and where its results go, lie without gaps within lines of some length, or one of whose two
+// operands is one element for each.
 template <class T> typename Run<T>::Lines Run<T>::bare_kind() const {
     if (layout.merged < 2 || layout.has_short_lines() || (target && !in_lines(*target))) return Lines::NONE;
     const bool whole = std::all_of(operands.begin(), operands.end(), [&](const Operand& o) { return in_lines(o); });
-    if (whole && takes_numbers()) return Lines::ARRAYS;
+    if (whole && takes_numbers() && !is_number(compiled.steps[0].second.a)) return Lines::ARRAYS;
     const Fixed<T>& fixed = compiled.fixed[0];
     if (whole || !is_one_of_numbers() || !fixed.run || fixed.third || fixed.reads_third) return Lines::NONE;
     const Step& step = compiled.steps[0].second;
     if (program.arguments != 2 || step.a == step.b || is_number(step.a) || is_number(step.b)) return Lines::NONE;
     if (once_a_line(step.b) && in_lines(operands[size_t(step.a)])) return Lines::SECOND_ONCE;
-    const bool turns = fixed.turns && once_a_line(step.a) && in_lines(operands[size_t(step.b)]);
+    const bool turns = fixed.turned && once_a_line(step.a) && in_lines(operands[size_t(step.b)]);
     return turns ? Lines::FIRST_ONCE : Lines::NONE;
 }
 
@@ -232,12 +236,12 @@ template <class T> const T* Run<T>::number_at(int slot, T& value) const {
 
 template <class T> void Run<T>::bare(int64_t begin, int64_t end, T* to) const {
     const auto& [ordinary, step] = compiled.steps[0];
-    const bool second = is_number(step.b), third = is_number(step.c);
+    const bool turned = is_number(step.a), second = turned || is_number(step.b), third = is_number(step.c);
     T values[2];
-    const T* a = number_at(step.a, values[0]) + begin;
-    const T* b = number_at(step.b, values[0]) + (second ? 0 : begin);
+    const T* a = number_at(turned ? step.b : step.a, values[0]) + begin;
+    const T* b = number_at(turned ? step.a : step.b, values[0]) + (second ? 0 : begin);
     const T* c = number_at(step.c, values[1]) + (third ? 0 : begin);
-    const auto instruction = second ? compiled.fixed[0].run : ordinary;
+    const auto instruction = turned ? compiled.fixed[0].turned : second ? compiled.fixed[0].run : ordinary;
     const bool waits = compiled.cost == 1 && to != a && (second || step.b == step.a);  // for memory, and reads one array
     if (!waits) return instruction(to, a, b, c, end - begin);
     for (int64_t n; begin < end; begin += n) {  // the result's lines come before they are written
@@ -248,19 +252,21 @@ template <class T> void Run<T>::bare(int64_t begin, int64_t end, T* to) const {
     }
 }
 
-// An instruction of an array and a number which may be nan: that is left to instructions of arrays.
-template <class T> void with_number(Instruction<T> ordinary, Instruction<T> fixed, T* d, const T* a, const T* b, int64_t n) {
+// An instruction of an array and a number, `turned` if that is the first, which may be nan: that is left to instructions of arrays.
+template <class T>
+void with_number(Instruction<T> ordinary, Instruction<T> fixed, bool turned, T* d, const T* a, const T* b, int64_t n) {
     if (*b == *b) return fixed(d, a, b, b, n);
     T number[LEAST_BLOCK];
     std::fill(number, number + LEAST_BLOCK, *b);
-    for (int64_t i = 0; i < n; i += LEAST_BLOCK) ordinary(d + i, a + i, number, number, std::min(LEAST_BLOCK, n - i));
+    for (int64_t i = 0; i < n; i += LEAST_BLOCK)
+        ordinary(d + i, turned ? number : a + i, turned ? a + i : number, number, std::min(LEAST_BLOCK, n - i));
 }
 
 // Line by line, as many at a time as lie at even distances.
 template <class T> void Run<T>::bare_lines(int64_t begin, int64_t end, T* to, Lines kind) const {
     const auto& [ordinary, step] = compiled.steps[0];
-    const auto fixed = compiled.fixed[0].run, instruction = is_number(step.b) ? fixed : ordinary;
     const bool turned = kind == Lines::FIRST_ONCE, once = turned || kind == Lines::SECOND_ONCE;
+    const auto fixed = turned ? compiled.fixed[0].turned : compiled.fixed[0].run, instruction = is_number(step.b) ? fixed : ordinary;
     const int last = layout.merged - 1, slots[] = {turned ? step.b : step.a, turned ? step.a : step.b, once ? step.b : step.c};
     const int64_t line = layout.sizes[last];
     T values[3];
@@ -287,7 +293,7 @@ template <class T> void Run<T>::bare_lines(int64_t begin, int64_t end, T* to, Li
         for (int64_t k = 0; k < lines; ++k, a += apart[0], b += apart[1], c += apart[2], d += apart[3]) {
             auto *result = reinterpret_cast<T*>(d);
             auto *first = reinterpret_cast<const T*>(a), *second = reinterpret_cast<const T*>(b);
-            if (once) with_number(ordinary, fixed, result, first, second, n);
+            if (once) with_number(ordinary, fixed, turned, result, first, second, n);
             else instruction(result, first, second, reinterpret_cast<const T*>(c), n);
         }
         const int moved = n < line ? last : last - 1;
