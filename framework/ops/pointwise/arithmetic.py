@@ -311,13 +311,13 @@ def _at_least_float(x: Tensor) -> Tensor:
 
 
 # from the nearer end, so that a weight of 1 gives ``end`` itself, also beside an infinite ``input``
-_lerp = Elementwise("lerp", "x y w", "where(abs(w) < 0.5, x + w * (y - x), y - (1 - w) * (y - x))",
+_lerp = Elementwise("lerp", "x y w", "where(abs(w) < 0.5, x + w * (y - x), y + (1 - w) * (x - y))",
                     result="float", complex=True, arguments="input end weight",
                     vjp={"x": "g - g * w", "y": "g * w", "w": "g * (y - x)"})
 _lerp_from_input, _lerp_from_end = [
     Elementwise(f"lerp_from_{which}", "x y", formula, settings="w", result="float", complex=True,
                 arguments="input end", vjp={"x": "g - g * w", "y": "g * w"})
-    for which, formula in (("input", "x + w * (y - x)"), ("end", "y - (1 - w) * (y - x)"))]
+    for which, formula in (("input", "x + w * (y - x)"), ("end", "y + (1 - w) * (x - y)"))]
 plus_product = Elementwise("addcmul", "x y z", "x + value * (y * z)", settings="value", complex=True,
                             arguments="input tensor1 tensor2",
                             vjp={"x": "g", "y": "g * (value * z)", "z": "g * (value * y)"})
