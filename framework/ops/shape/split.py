@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from ... import _native
 from ...autograd.mode import masked_walks, state
 from ...backends import array_module
 from ...errors import ShapeError
@@ -102,6 +103,15 @@ def _cut(x: Tensor, dim: int, keys: Any, join: Any = cat_op) -> tuple[Tensor, ..
         for i, piece in enumerate(pieces):
             piece._node = Pick(node, i)
     return pieces
+
+
+def _node_of_pieces(x: Tensor, dim: int, positions: bool, pieces: tuple[Tensor, ...]) -> Node:
+    return Node(Cut(dim, stack_op if positions else cat_op, pieces), (x._node,), None, None, {}, None)
+
+
+if hasattr(_native.module, "set_up_pieces"):
+    _native.module.set_up_picks(Pick)
+    _native.module.set_up_pieces(_node_of_pieces)
 
 
 def _pieces(x: Tensor, dim: int, bounds: list[int]) -> tuple[Tensor, ...]:

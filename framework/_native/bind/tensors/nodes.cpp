@@ -9,6 +9,9 @@ PyTypeObject *node_type = nullptr, *plain_type = nullptr;
 
 namespace {
 
+PyTypeObject* pick_type = nullptr;
+Py_ssize_t at_pick[4];  // edges, index, hooks, seq
+
 PyObject *next_seq = nullptr, *node_init, *plain_init, *word_init, *word_node, *op_node, *elementwise_node;
 PyObject *plain_op_node, *plain_elementwise_node;  // Python's
 PyObject *word_shape, *word_dtype, *word_out, *word_in;
@@ -80,6 +83,13 @@ void keep(PyObject* kept, nb::object& versions, PyObject* name, PyObject* x) {
 bool is(PyObject* kind, PyObject* word) { return kind == word || PyUnicode_Compare(kind, word) == 0; }
 
 }  // namespace
+
+nb::object make_pick(PyObject* edges, Py_ssize_t index) {
+    nb::object pick = taken(pick_type->tp_alloc(pick_type, 0)), seq = taken(PyObject_CallNoArgs(next_seq)), at = taken(PyLong_FromSsize_t(index));
+    put(pick.ptr(), at_pick[0], edges), put(pick.ptr(), at_pick[1], at.ptr());
+    put(pick.ptr(), at_pick[2], Py_None), put(pick.ptr(), at_pick[3], seq.ptr());
+    return pick;
+}
 
 PyObject* kept_of(PyObject* node) {
     PyObject* kept = Py_TYPE(node) == node_type ? slot(node, at_parts[KEPT]) : nullptr;
@@ -222,6 +232,13 @@ void set_up(nb::object seq, nb::object op, nb::object elementwise) {
 
 }  // namespace
 
-FW_BIND(m) { m.def("set_up_nodes", &set_up); }
+FW_BIND(m) {
+    m.def("set_up_nodes", &set_up);
+    m.def("set_up_picks", [](nb::object kind) {
+        pick_type = reinterpret_cast<PyTypeObject*>(kind.release().ptr());
+        const char* parts[] = {"edges", "index", "hooks", "seq"};
+        for (int i = 0; i < 4; ++i) at_pick[i] = place_of(pick_type, parts[i]);
+    });
+}
 
 }  // namespace fw::tensors

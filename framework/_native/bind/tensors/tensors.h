@@ -112,6 +112,7 @@ void take_over(PyArrayObject* a, PyArrayObject* b);  // into `a` the elements of
 // Whether backward wants an input ("in"), or a result ("out"), at this place of a call.
 bool wants(PyObject* op, bool out, Py_ssize_t place, PyObject* inputs);
 // Whether nothing hangs on a place in the graph that a tensor would take along to another one: a node without hooks, or none.
+nb::object make_pick(PyObject* edges, Py_ssize_t index);  // `Pick`
 PyObject* kept_of(PyObject* node);  // the dict of what it keeps, if it does
 bool is_left_alone(PyObject* node);
 // Whether an operand of this shape was broadcast to that of its gradient; None is the shape of a number.

@@ -544,18 +544,40 @@ struct CollectorRests {
     }
 };
 
-// A tuple of pieces of that length along a dimension, of single positions where it is 0, of a tensor outside the graph.
+PyObject* node_of_pieces = nullptr;  // that of `ops/shape/split.py`
+
+// Pieces of a tensor along a dimension, which are views without a place in the graph: with one each, if it has one.
+nb::object placed(const Source& s, int at, bool positions, nb::object made) {
+    if (!s.recorded) return made;
+    const nb::object dim = taken(PyLong_FromLong(at)), base = asked(more_of(s.x).ptr(), word_base);
+    PyObject* args[] = {s.x, dim.ptr(), positions ? Py_True : Py_False, made.ptr()};
+    const nb::object node = taken(PyObject_Vectorcall(node_of_pieces, args, 4, nullptr)), edges = taken(PyTuple_Pack(1, node.ptr()));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(made.ptr()); ++i)
+        Py_SETREF(slot(PyTuple_GET_ITEM(made.ptr(), i), at_node), make_pick(edges.ptr(), i).release().ptr());
+    give_to(more_of(base.is_none() ? s.x : base.ptr()).ptr(), word_followed, Py_True);
+    return made;
+}
+
+// The tensor as one whose views are in no graph; none where pieces are to be made otherwise.
+bool as_bare(const Source& s, npy_intp pieces, Source& bare) {
+    bare.recorded = false;
+    return !s.recorded || (pieces > 1 && node_of_pieces);
+}
+
+// A tuple of pieces of that length along a dimension, of single positions where it is 0.
 nb::object cut_up(const Source& s, int at, npy_intp length, PyObject* op) {
-    if (s.recorded || length < 0) return declined();
+    if (length < 0) return declined();
     const npy_intp size = s.size(at), step = length ? length : 1, count = size / step + (size % step != 0);
+    Source bare = s;
+    if (!as_bare(s, count, bare)) return declined();
     const CollectorRests rests(count);
     nb::object made = taken(PyTuple_New(count));
     for (npy_intp i = 0; i < count; ++i) {
         const npy_intp from = i * step;
         nb::object k = length ? range_of(from, from + std::min(size - from, step)) : taken(PyLong_FromSsize_t(i));
-        PyTuple_SET_ITEM(made.ptr(), i, cut_along(s, at, std::move(k), op).release().ptr());
+        PyTuple_SET_ITEM(made.ptr(), i, cut_along(bare, at, std::move(k), op).release().ptr());
     }
-    return made;
+    return placed(s, at, !length, std::move(made));
 }
 
 // A tuple of pieces of these lengths, all of them above 0, which together are the dimension.
@@ -564,14 +586,15 @@ nb::object cut_at(const Source& s, int at, PyObject* lengths, PyObject* op) {
     int n;
     if (PySequence_Fast_GET_SIZE(lengths) == 1) number(PySequence_Fast_GET_ITEM(lengths, 0));
     const nb::object sizes = sizes_of(lengths, length, n);
-    if (s.recorded || !n) return declined();
+    Source bare = s;
+    if (!n || !as_bare(s, n, bare)) return declined();
     for (int i = 0; i < n; ++i)
         if (length[i] < 1 || __builtin_add_overflow(sum, length[i], &sum)) decline();
     if (sum != s.size(at)) decline();
     nb::object made = taken(PyTuple_New(n));
     for (npy_intp i = 0, from = 0; i < n; from += length[i++])
-        PyTuple_SET_ITEM(made.ptr(), i, cut_along(s, at, range_of(from, from + length[i]), op).release().ptr());
-    return made;
+        PyTuple_SET_ITEM(made.ptr(), i, cut_along(bare, at, range_of(from, from + length[i]), op).release().ptr());
+    return placed(s, at, false, std::move(made));
 }
 
 nb::object pieces(const Source& s, PyObject* const* args) {
@@ -713,6 +736,7 @@ void set_up(nb::object more, nb::object node, nb::object living) {
 FW_BIND(m) {
     if (PyModule_AddFunctions(m.ptr(), methods) < 0) throw nb::python_error();
     m.def("set_up_views", &set_up);
+    m.def("set_up_pieces", [](nb::object maker) { node_of_pieces = maker.release().ptr(); });
 }
 
 }  // namespace fw::tensors
