@@ -142,7 +142,7 @@ template <class T> FW_INLINE Vec<T> masked(Vec<T> x, Vec<T> r) {
 FW_BINARY(gate, (masked<T>(x, x * y)))
 FW_BINARY(over, (masked<T>(x, x / y)))
 // With AVX-512 the divider works beside the multipliers: one of several vectors goes by its instruction.
-template <class T, int64_t SOME, class D, class F> FW_INLINE void each_beside(T* d, const T* a, int64_t n, D divider, F f) {
+template <class T, int64_t SOME, class D, class F> FW_INLINE void each_beside(T* d, const T* a, int64_t n, [[maybe_unused]] D divider, F f) {
     int64_t i = 0;
 #if defined(FW_AVX512)
     constexpr int64_t L = lanes<T>;

@@ -60,7 +60,7 @@ class Program(NamedTuple):
         return f"{', '.join(self.arguments)} -> {steps}"
 
 
-# {instruction: (its operands, the expression that it computes, the settings among them)}; the first that fits is taken
+# {instruction: (its operands, the expression that it computes, the settings among them)}: the first that fits
 _WHOLE: dict[str, tuple[str, str, str]] = {
     "sub_limit": ("x y z", "x - minimum(maximum(x, y), z)", ""),
     "lerp": ("x y z", "x + y * (z - x)", ""),

@@ -206,7 +206,8 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
     if num_samples <= 0:
         raise ValueError(f"multinomial: num_samples must be positive, got {num_samples}")
     if out is None:
-        return multinomial_op.run(input, num_samples=num_samples, replacement=replacement, generator=generator)
+        return multinomial_op.run(input, num_samples=num_samples, replacement=replacement,
+                                  generator=generator)
     settings = {"num_samples": num_samples, "replacement": replacement, "generator": generator}
     return run_into(multinomial_op.run, (input,), settings, out, "multinomial", True, multinomial_op)
 

@@ -74,8 +74,9 @@ def guard(x: Tensor, name: str) -> None:
         keep_result(owner)
     if state.recording and (type(x._node) is Leaf or type(owner._node) is Leaf):
         what = "a leaf tensor" if type(x._node) is Leaf else "a view of a leaf tensor"
-        raise AutogradError(f"{name}: {what} that requires grad cannot be changed in place while gradients are "
-                            f"recorded; use the out-of-place form, or wrap the change in framework.no_grad()")
+        raise AutogradError(f"{name}: {what} that requires grad cannot be changed in place while gradients "
+                            f"are recorded; use the out-of-place form, or wrap the change in "
+                            f"framework.no_grad()")
 
 
 def memory_of(x: Tensor, name: str) -> Any:
