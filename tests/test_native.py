@@ -386,7 +386,7 @@ FOLDS = {"sum": np.sum, "mean": np.mean, "amax": np.max, "amin": np.min,
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape", [(7,), (1, 9), (40, 9), (33, 1000), (3000, 7), (9, 5000), (17, 4, 130),
+@pytest.mark.parametrize("shape", [(7,), (1, 9), (40, 9), (33, 1000), (3000, 70), (9, 5000), (17, 4, 130),
                                    (2, 3, 4, 5), (5, 1, 6)])
 def test_folds_of_programs(shape, dtype, threads):
     rng = np.random.default_rng(4)
@@ -413,6 +413,9 @@ def test_folds_of_programs_that_are_refused():
     assert run.fold("amax", (0,), False, 0, x[:0], x[:0]) is NotImplemented
     assert run.fold("sum", (0,), False, 0, x, x.astype(float)) is NotImplemented
     assert run.fold("sum", (0,), False, 0, x) is NotImplemented
+    many = np.ones((3000, 7), np.float32)  # whose rows have so few numbers that the elements come first
+    assert run.fold("sum", (1,), False, 0, many, many) is NotImplemented
+    np.testing.assert_array_equal(run.fold("sum", (0,), False, 0, many, many), np.full(7, 6000, np.float32))
     np.testing.assert_array_equal(run.fold("sum", (0,), True, 0, x[:0], x[:0]), np.zeros((1, 3), np.float32))
     assert np.isnan(run.fold("amax", (1,), False, 0, np.array([[1, np.nan]]), 0.0))
     for wrong in [(), ("sum",), ("sum", [0], False, 0, x, x), (1, (0,), False, 0, x, x)]:
