@@ -99,3 +99,82 @@ def test_a_matrix_of_short_rows_times_a_vector(dtype, length):
     a[3, length - 1], a[20, 0] = np.nan, np.inf
     got = (fw.from_numpy(a) @ fw.ones(length, dtype=fw.from_numpy(a).dtype)).numpy()
     assert np.isnan(got[3]) and np.isinf(got[20]) and (np.delete(got, [3, 20]) == length).all()
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.float16, np.float32, np.float64])
+def test_rows_by_their_positions(dtype):
+    rng = np.random.default_rng(3)
+    for width in (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 127, 128, 129, 257, 600):
+        table, index = (rng.normal(size=(3, 40, width)) * 50).astype(dtype), rng.integers(-40, 40, 90)
+        got = fw.from_numpy(table)[:, fw.from_numpy(index)].numpy()
+        np.testing.assert_array_equal(got, table[:, index])
+        got = fw.from_numpy(table[0]).index_select(0, fw.from_numpy(index % 40)).numpy()
+        np.testing.assert_array_equal(got, table[0][index])
+
+
+PLANES = [((2,), 2), ((8,), 2), ((9,), 3), ((7,), 2), ((4, 4), 2), ((6, 9), 3), ((6, 5), (3, 2)), ((2, 4, 2), 2),
+          ((3, 3, 4), (3, 1, 2)), ((6, 6), (2, 3))]
+
+
+@pytest.mark.parametrize("size, kernel", PLANES)
+@pytest.mark.parametrize("name", ["max", "avg"])
+def test_small_planes_are_pooled_as_each_by_itself(name, size, kernel):
+    x = np.random.default_rng(4).normal(size=(37, 3, *size)).astype(np.float32).round(1)
+    pool = getattr(fw.nn.functional, f"{name}_pool{len(size)}d")
+
+    def both(part):
+        leaf = fw.tensor(part, requires_grad=True)
+        y = pool(leaf, kernel)
+        (g,) = fw.autograd.grad(y, leaf, fw.tensor(np.cos(y.detach().numpy() * 9)))
+        places = pool(leaf, kernel, return_indices=True)[1].numpy() if name == "max" else np.zeros(0)
+        return y.detach().numpy(), g.numpy(), places
+    whole = both(x)
+    for i in (0, 5, 36):
+        for got, part in zip(whole, both(x[i:i + 1])):
+            np.testing.assert_array_equal(got[i:i + 1], part)
+
+
+@pytest.mark.parametrize("size, step", [(2, 1), (5, 2), (16, 16), (50, 1), (299, 1), (300, 1)])
+def test_windows_that_overlap(size, step):
+    whole = np.random.default_rng(5).normal(size=(7, 300))
+    windows = fw.tensor(whole).unfold(-1, size, step)
+    for name, formula in {**FOLDS, "mean": np.mean}.items():
+        for dims in (0, 1, 2, (1, 2), (0, 1, 2)):
+            if name != "prod":
+                got, want = getattr(windows, name)(dims).numpy(), formula(windows.numpy(), axis=dims)
+                np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_first_operand_is_one_number_for_all_or_for_each_line(dtype):
+    rng = np.random.default_rng(6)
+    x, first = (rng.normal(size=(2, 5, 70)) * 20).astype(dtype)
+    first = first[:, :1].copy()
+    kinds = [lambda a, b: a - b] + [lambda a, b: a / b] * (np.dtype(dtype).kind == "f")
+    with np.errstate(all="ignore"):
+        for kind in kinds:
+            both = fw.from_numpy(first), fw.from_numpy(x)
+            np.testing.assert_array_equal(kind(*both).numpy(), kind(first, x))
+            if np.dtype(dtype).kind == "f":
+                first[2], first[3] = np.nan, 0
+                np.testing.assert_array_equal(kind(*both).numpy(), kind(first, x))
+                for number in (1.5, 0.0, -0.0, float("nan"), float("inf")):
+                    got, want = kind(number, fw.from_numpy(x)).numpy(), kind(dtype(number), x)
+                    np.testing.assert_array_equal(got, want)
+                    np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("length", [1, 3, 4, 5, 16, 33, 64, 65])
+def test_gradients_of_distances(p, length):
+    rng = np.random.default_rng(length)
+    x, y = rng.normal(size=(2, 9, length)).round(1), rng.normal(size=(2, 40, length)).round(1)
+    y[:, 3] = x[:, 3]
+    g = rng.normal(size=(2, 9, 40)) * (rng.random((2, 9, 40)) > 0.1)
+    leaves = [fw.tensor(a, requires_grad=True) for a in (x, y)]
+    got = fw.autograd.grad(fw.cdist(*leaves, p=p), leaves, fw.tensor(g))
+    apart = x[:, :, None] - y[:, None]
+    size = np.sqrt((apart ** 2).sum(-1, keepdims=True))
+    shares = g[..., None] * (np.sign(apart) if p == 1 else apart / np.where(size == 0, 1, size))
+    np.testing.assert_allclose(got[0].numpy(), shares.sum(2), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(got[1].numpy(), -shares.sum(1), rtol=1e-10, atol=1e-10)
