@@ -19,7 +19,7 @@ from ..record.args import number_arg, one_dim, tensor_arg
 from ..record.into import computed_into
 from ..record.planned import Step, planned
 from ..record.public import public
-from ..shape.slices import piece
+from ..shape.split import split
 from ..shape.view import take_shape
 from ..write.inplace import inplace as in_place_form
 from ..write.inplace import recorded_into
@@ -405,8 +405,7 @@ _gated = Elementwise("glu", "x y", "x * sigmoid(y)", result="float", complex=Tru
 
 
 def _halves_gated(x: Tensor, at: int) -> Tensor:
-    size = x._array.shape[at]
-    return _gated.run(piece(x, at, 0, size // 2), piece(x, at, size // 2, size))
+    return _gated.run(*split(x, x._array.shape[at] // 2, at))
 
 
 @planned
