@@ -5,6 +5,13 @@
 #include "base/pool.h"
 
 namespace fw {
+namespace {
+
+float product(float a, float b) { return a * b; }
+double product(double a, double b) { return a * b; }
+int64_t product(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }  // which may run over
+
+}  // namespace
 
 template <class T> void kronecker(const T* x, const int64_t* x_shape, const T* y, const int64_t* y_shape, int ndim, T* out) {
     int64_t x_size = 1, y_size = 1;
@@ -21,7 +28,7 @@ template <class T> void kronecker(const T* x, const int64_t* x_shape, const T* y
             }
             T* to = out + row * own * width;
             for (int64_t i = 0; i < own; ++i)
-                for (int64_t j = 0; j < width; ++j) *to++ = x[p + i] * y[q + j];
+                for (int64_t j = 0; j < width; ++j) *to++ = product(x[p + i], y[q + j]);
         }
     });
 }
@@ -30,7 +37,7 @@ template <class T> void powers(const T* x, int64_t n, int64_t count, bool fallin
     parallel(n, std::max<int64_t>(1, 16384 / std::max<int64_t>(count, 1)), [=](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
             T *to = out + i * count, power = 1;
-            for (int64_t k = 0; k < count; ++k, power *= x[i]) to[falling ? count - 1 - k : k] = power;
+            for (int64_t k = 0; k < count; ++k, power = product(power, x[i])) to[falling ? count - 1 - k : k] = power;
         }
     });
 }
