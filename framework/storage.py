@@ -10,12 +10,12 @@ from .device import CPU, Device, as_device
 from .dtypes import DType
 from .errors import AutogradError, DeviceError, DTypeError, MissingExtraError
 from .quiet import settle
-from .tensor import Tensor, bump, counter_of, keep_result, wrap
+from .tensor import Tensor, bump, counter_of, hand_out, wrap
 
 
 def _memory(x: Tensor) -> Any:
     """All bytes of the array that owns the memory of ``x``."""
-    keep_result(x)
+    hand_out(x)
     array = x._array
     if x.device.type == "meta":
         raise DeviceError("storage: a tensor on 'meta' has no memory")

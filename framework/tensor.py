@@ -275,8 +275,7 @@ class Tensor:
     @property
     def data(self) -> "Tensor":
         """The same memory outside the graph; changes to it are not noticed by autograd."""
-        if self._node is not None:
-            keep_result(self)
+        hand_out(self)
         return wrap(self._array)
 
     @data.setter
@@ -285,6 +284,7 @@ class Tensor:
             raise TypeError(f"data must be a Tensor, got {kind_of(value)}")
         if self._node is not None and value._array.dtype.kind not in INEXACT:
             raise DTypeError(f"data of {value.dtype} cannot replace that of a tensor that requires grad")
+        hand_out(value)
         self._array = value._array
 
     @property
@@ -300,8 +300,7 @@ class Tensor:
 
     def detach(self) -> "Tensor":
         """The same memory outside the graph; in-place changes to either are noticed by backward."""
-        if self._node is not None:
-            keep_result(self)
+        hand_out(self)
         out = wrap(self._array)
         out._counter = counter_of(self)
         return out
@@ -324,7 +323,7 @@ class Tensor:
             what = "requires grad" if self.requires_grad else "has a tangent"
             raise AutogradError(f"this tensor {what}, and NumPy would not record what happens to it; use "
                                 f"x.detach().numpy()")
-        keep_result(self)
+        hand_out(self)
         if quiet.settle is not None:
             quiet.settle()
         if not isinstance(self._array, np.ndarray):
@@ -437,6 +436,7 @@ class Tensor:
         return copy
 
     def __copy__(self) -> "Tensor":
+        hand_out(self)
         copy = wrap(self._array, type(self))
         copy._counter = counter_of(self)
         return set_node(copy, self._node)
@@ -549,6 +549,14 @@ def keep_result(t: Tensor) -> None:
                 own = ([0, None], 0)
                 node.versions = [own if stamp[0] is counter else stamp for stamp in node.versions]
             return
+
+
+def hand_out(t: Tensor) -> None:
+    """Call it before the memory of ``t`` goes to where changes are not noticed, or not as those of ``t``."""
+    more = t._more
+    owner = t if more is None or more.base is None else more.base
+    if owner._node is not None:
+        keep_result(owner)
 
 
 def bump(t: Tensor, name: str) -> None:

@@ -14,7 +14,7 @@ from .ops.convert.cast import to
 from .ops.record.args import size_args
 from .ops.record.arming import arm_for
 from .size import Size
-from .tensor import Tensor, counter_of, wrap
+from .tensor import Tensor, counter_of, hand_out, wrap
 
 KINDS = {"Bool": dtypes.bool_, "Byte": dtypes.uint8, "Char": dtypes.int8, "Short": dtypes.int16,
          "Int": dtypes.int32, "Long": dtypes.int64, "Half": dtypes.float16, "BFloat16": dtypes.bfloat16,
@@ -69,6 +69,7 @@ def constructed(op: str, dtype: dtypes.DType | None, place: Device, args: tuple,
         source = args[0]
         if dtype is not None and source.dtype is not dtype:
             raise TypeError(f"{op}: wanted a tensor of {dtype}, got one of {source.dtype}; use x.to({dtype})")
+        hand_out(source)
         result = wrap(source._array, cls)
         result._counter = counter_of(source)
         return result

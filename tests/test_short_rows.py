@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import framework as fw
+from framework import _native
 
 LENGTHS = [1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 31, 33, 64, 65, 127, 130]
 COUNTS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 40, 1003]
@@ -178,3 +179,17 @@ def test_gradients_of_distances(p, length):
     shares = g[..., None] * (np.sign(apart) if p == 1 else apart / np.where(size == 0, 1, size))
     np.testing.assert_allclose(got[0].numpy(), shares.sum(2), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(got[1].numpy(), -shares.sum(1), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.skipif(_native.module is None, reason="NumPy's formula multiplies 0 by inf")
+@pytest.mark.parametrize("count", [3, 17, 40])
+def test_a_distance_that_counts_nothing_gives_nothing(count):
+    """Whatever the rows are: the product of 0 and inf would be nan."""
+    x, y = np.ones((2, 2)), np.zeros((count, 2))
+    x[0, 0] = np.inf
+    g = np.ones((2, count))
+    g[0] = 0
+    leaves = [fw.tensor(a, requires_grad=True) for a in (x, y)]
+    gx, gy = fw.autograd.grad(fw.cdist(*leaves), leaves, fw.tensor(g))
+    np.testing.assert_allclose(gx.numpy(), [[0, 0], [count * 0.5 ** 0.5] * 2])
+    np.testing.assert_allclose(gy.numpy(), -(0.5 ** 0.5) * np.ones((count, 2)))

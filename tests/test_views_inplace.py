@@ -597,6 +597,12 @@ def test_pythons_collector_looks_at_two_objects_of_a_view():
 ACTIVATIONS = {"relu": lambda y: fw.nn.functional.relu(y, inplace=True), "sigmoid": lambda y: y.sigmoid_(),
                "exp": lambda y: y.exp_(), "tanh": lambda y: y.tanh_(),
                "leaky_relu": lambda y: fw.nn.functional.leaky_relu(y, 0.5, inplace=True)}
+def _as_data_of_another(y):
+    z = fw.zeros(4)
+    z.data = y
+    z.fill_(9)
+
+
 AFTERWARDS = {  # of what an activation has written, by roads that backward knows of or not
     "add_": lambda y: y.add_(1), "twice": lambda y: y.mul_(2).mul_(3), "part": lambda y: y[1:].sub_(5),
     "again": lambda y: y.sigmoid_(), "assigned": lambda y: y.__setitem__(0, 0.5),
@@ -605,7 +611,13 @@ AFTERWARDS = {  # of what an activation has written, by roads that backward know
     "numpy": lambda y: y.detach().numpy().__setitem__(slice(None), 3),
     "forced": lambda y: y.numpy(force=True).__setitem__(slice(None), 3),
     "storage": lambda y: y.untyped_storage().fill_(0), "no_grad": lambda y: fw.no_grad()(y.add_)(1),
-    "no_grad part": lambda y: fw.no_grad()(y[1:].add_)(1)}
+    "no_grad part": lambda y: fw.no_grad()(y[1:].add_)(1),
+    "data of a view": lambda y: y[1:].data.fill_(9), "pieces": lambda y: [v.data.fill_(9) for v in y],
+    "numpy of a view": lambda y: y[1:].detach().numpy().fill(9),
+    "copy of a view": lambda y: copy.copy(y[1:]).data.fill_(9),
+    "storage of a view": lambda y: y[1:].untyped_storage().fill_(7), "data of another": _as_data_of_another,
+    "parameter": lambda y: fw.nn.Parameter(y).data.fill_(9), "detach_": lambda y: y.detach_().data.fill_(9),
+    "vmap": lambda y: fw.no_grad()(lambda: fw.func.vmap(lambda r: r.mul_(0.0))(y))()}
 
 
 @pytest.mark.parametrize("change", AFTERWARDS)
@@ -664,3 +676,15 @@ def test_leaky_relu_with_any_slope(slope, inplace):
     own = x.detach().numpy()
     np.testing.assert_array_equal(y.detach().numpy(), np.where(own > 0, own, float(slope) * own))
     np.testing.assert_array_equal(g.numpy(), np.where(own > 0, 1, float(slope)))
+
+
+@pytest.mark.parametrize("pack", [lambda t: t.detach().numpy(), lambda t: t], ids=["as an array", "itself"])
+def test_what_hooks_are_given_of_an_activation_in_place_is_not_changed_afterwards(pack):
+    w = fw.tensor([-1.0, 0.5, 2.0], requires_grad=True)
+    y = w * 2
+    with fw.autograd.graph.saved_tensors_hooks(pack, lambda a: fw.as_tensor(a)):
+        y.sigmoid_()
+    y.mul_(3.0)
+    y.sum().backward()
+    s = (w.detach() * 2).sigmoid()
+    np.testing.assert_allclose(w.grad.numpy(), (6 * s * (1 - s)).numpy(), rtol=1e-6)

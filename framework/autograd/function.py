@@ -22,7 +22,7 @@ from ..errors import AutogradError, DeviceError, DTypeError, ShapeError, kind_of
 from ..node import GraphOp, Leaf, Node, Pick
 from ..quiet import quiet
 from ..seam import settled
-from ..tensor import Tensor, as_tensor, bump, counter_of, wrap
+from ..tensor import Tensor, as_tensor, bump, counter_of, hand_out, wrap
 from .around import opened, packed
 from .forward import is_recorded, push_function
 from .mode import no_grad, set_recording, state
@@ -271,6 +271,7 @@ def _check_marks(cls: type, ctx: FunctionCtx, args: tuple, outputs: tuple, recor
 def _give_out(x: Tensor, dirty: tuple) -> Tensor:
     if _among(x, dirty):
         return x
+    hand_out(x)
     result = wrap(x._array, type(x))
     result._counter = counter_of(x)
     return result

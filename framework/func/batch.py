@@ -25,7 +25,7 @@ from ..ops.record.op import Op
 from ..ops.reduce.sums import sum_op
 from ..ops.shape.join import cat, stack
 from ..random import get_rng_state, set_rng_state
-from ..tensor import Tensor, as_tensor, set_node, wrap
+from ..tensor import Tensor, as_tensor, counter_of, hand_out, set_node, wrap
 from .tree import flatten, spread
 
 
@@ -176,7 +176,10 @@ def _ends(level: Level, roots: list) -> tuple[list, list]:
 
 def entered(level: Level, x: Tensor, dim: int) -> Tensor:
     """One example's view of a tensor with the batch at ``dim``."""
-    return batch_in.run(x.movedim(dim, 0) if dim % x.ndim else x, level=level)  # type: ignore[attr-defined]
+    hand_out(x)
+    inside: Any = batch_in.run(x.movedim(dim, 0) if dim % x.ndim else x, level=level)  # type: ignore
+    inside._counter = counter_of(x)  # it may be the same memory, and is written there
+    return inside  # type: ignore[no-any-return]
 
 
 def left(level: Level, tensors: Sequence) -> list:

@@ -9,7 +9,7 @@ from ..errors import LayoutError, kind_of
 from ..ops.record.arming import arm_for
 from ..ops.record.torch_function import PLAIN, disabled
 from ..sparse_door import is_sparse
-from ..tensor import Tensor, counter_of, wrap
+from ..tensor import Tensor, counter_of, hand_out, wrap
 
 
 def _sharing(data: Any, cls: type) -> Any:
@@ -24,6 +24,7 @@ def _sharing(data: Any, cls: type) -> Any:
                           f"{cls.__name__}(x.values()), and build the tensor from them in forward, e.g. "
                           f"framework.sparse_csr_tensor(crow, col, values, size)")
     arm_for(cls)
+    hand_out(data)
     made = wrap(data._array, cls)
     made._counter = counter_of(data)
     return made

@@ -123,7 +123,7 @@ constexpr int SOME = 4;         // of them at a time
 
 // What a pair gives to a number of x: of the difference e.
 template <bool squares, class T> FW_INLINE Vec<T> given(Vec<T> share, Vec<T> e) {
-    if constexpr (squares) return share * e;
+    if constexpr (squares) return share == Vec<T>{} ? Vec<T>{} : share * e;  // of a pair that counts nothing, infinite or not
     else return e > Vec<T>{} ? share : e < Vec<T>{} ? -share : Vec<T>{};
 }
 template <bool squares, class T> FW_INLINE Vec<T> share_of(Vec<T> g, Vec<T> distance) {

@@ -18,7 +18,7 @@ from ...memory_formats import (
     preserve_format,
 )
 from ...seam import settled
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor, hand_out, wrap
 from ..record.args import tensor_arg
 from ..record.batched import leading
 from ..record.deferred import InSteps
@@ -230,5 +230,6 @@ def detach_(input: Tensor) -> Tensor:
     if input._base is not None:
         raise RuntimeError("detach_: this tensor is a view, which cannot be cut from its base; use "
                            "detach()")
+    hand_out(input)
     input._node = None
     return input

@@ -34,7 +34,7 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from ...tensor import Tensor, counter_of, set_node, wrap
+from ...tensor import Tensor, counter_of, hand_out, set_node, wrap
 from .public import PUBLIC, bare
 from .torch_function import PLAIN, ask, at_first, default, disabled, modes_open, state
 
@@ -183,6 +183,7 @@ def functions() -> list[FunctionType]:
 def subclass(x: Tensor, cls: type) -> Any:
     """``x`` as a tensor of ``cls``: the same memory, place in the graph, and knowledge of its base."""
     arm_for(cls)
+    hand_out(x)
     result = wrap(x._array, cls)
     result._counter = counter_of(x)
     set_node(result, x._node)

@@ -6,7 +6,7 @@ namespace fw::tensors {
 namespace {
 
 // preserved: the record of a copy that lies likewise; keep_result: that of `tensor.py`
-PyObject *word_outputs, *word_record, *word_views, *preserved = nullptr, *keep_result = nullptr;
+PyObject *word_outputs, *word_record, *word_views, *word_saved_hooks, *preserved = nullptr, *keep_result = nullptr;
 
 // Whether `x` is no view, and has none that somebody holds; those that are gone are forgotten, as after any write.
 bool stands_alone(PyObject* x) {
@@ -36,10 +36,10 @@ void move_to(PyObject* x, nb::object node) { Py_SETREF(slot(x, at_node), node.re
 
 bool is_like(PyArrayObject* b, PyArrayObject* a) { return b && PyArray_DESCR(b) == PyArray_DESCR(a) && PyArray_SAMESHAPE(a, b); }
 
-// Whether only one tensor holds this memory, besides `a`.
+// Whether only one tensor holds this memory, besides `a`, and what is kept is not handed to hooks.
 bool is_alone(const Held& a) {
     const auto* array = reinterpret_cast<PyArrayObject*>(a.owner.ptr());
-    return Py_REFCNT(array) == 2 && !PyArray_BASE(array);
+    return Py_REFCNT(array) == 2 && !PyArray_BASE(array) && PyObject_IsTrue(asked(modes, word_saved_hooks).ptr()) == 0;
 }
 
 // `op.run(*inputs, **settings)`
@@ -155,7 +155,7 @@ nb::object write_form(PyObject* const* args) {
 }
 
 FW_BIND(m) {
-    word_outputs = word("outputs"), word_record = word("record"), word_views = word("views");
+    word_outputs = word("outputs"), word_record = word("record"), word_views = word("views"), word_saved_hooks = word("saved_hooks");
     if (PyModule_AddFunctions(m.ptr(), result_methods) < 0) throw nb::python_error();
     m.def("set_up_recorded", [](nb::object copy, nb::object keep) {
         preserved = copy.release().ptr(), keep_result = keep.release().ptr();
