@@ -171,8 +171,6 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
         added = _added(matmul_op, add_op, input, mat1, 2, mat2, 2, beta, alpha)
         if added is not NotImplemented:
             return added  # type: ignore[no-any-return]
-        if are_alike(mat1, 2, mat2, 2):
-            return _plus_product("addmm", input, matmul_op.run(mat1, mat2), beta, alpha)
     return _plus_product("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
@@ -187,8 +185,6 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
         added = _added(matmul_op, add_op, input, mat, 2, vec, 1, beta, alpha)
         if added is not NotImplemented:
             return added  # type: ignore[no-any-return]
-        if are_alike(mat, 2, vec, 1):
-            return _plus_product("addmv", input, matmul_op.run(mat, vec), beta, alpha)
     return _plus_product("addmv", input, mv(mat, vec), beta, alpha)
 
 
@@ -219,7 +215,6 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
         added = _added(matmul_op, add_op, input, batch1, 3, batch2, 3, beta, alpha)
         if added is not NotImplemented:
             return added  # type: ignore[no-any-return]
-        return _plus_product("baddbmm", input, matmul_op.run(batch1, batch2), beta, alpha)
     return _plus_product("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
