@@ -16,6 +16,7 @@ from typing import Any
 from . import creation, from_data
 from .config.listing import own as _own
 from .ops.record.arming import arm, functions
+from .ops.record.entries import behind
 from .ops.record.public import PUBLIC
 from .ops.record.torch_function import UNWRAPPED, ask, modes_open, state
 from .ops.record.torch_function import DisableTorchFunction as DisableTorchFunction
@@ -72,7 +73,7 @@ def get_overridable_functions() -> dict[Any, list[Callable]]:
             home if home == "framework" else f"framework.{home}")
         if place is not None:
             found[place] = [f for name, f in vars(place).items()
-                            if type(f) is FunctionType and f in asking and not name.startswith("__")]
+                            if type(behind(f)) is FunctionType and f in asking and not name.startswith("__")]
     found[Tensor] += [p.__get__ for name, p in vars(Tensor).items()
                       if isinstance(p, property) and not name.startswith("_")]
     return found

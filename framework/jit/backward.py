@@ -23,6 +23,7 @@ from ..backends.native import add, copied
 from ..node import Leaf, Node, Pick, PlainNode
 from ..ops.language.elementwise import Elementwise
 from ..ops.linalg.matmul import LinearOp
+from ..ops.record.entries import behind
 from ..ops.record.op import Op
 from ..ops.record.placing import PlacingOp
 from ..ops.shape.split import Cut
@@ -293,6 +294,7 @@ def fast(function: Callable) -> Callable:
     Calling a record on arrays asks first whether one is a tensor, then for the kernel; a plan has arrays
     only, and runs only where the CPU's kernel is the answer (``dtypes.plain``).
     """
+    function = behind(function)
     if type(function) is not FunctionType or "ops" not in (function.__module__ or "").split("."):
         return function
     made = _fast.get(function)
@@ -306,7 +308,7 @@ def fast(function: Callable) -> Callable:
         if isinstance(thing, Op) and type(thing).__call__ is Op.__call__ and "cpu" in vars(thing) \
                 and getattr(thing.cpu, "__self__", None) is not thing:
             replaced[name] = thing.cpu
-        elif type(thing) is FunctionType and (quick := fast(thing)) is not thing:
+        elif type(behind(thing)) is FunctionType and (quick := fast(thing)) is not thing:
             replaced[name] = quick
     if replaced:
         made = FunctionType(function.__code__, {**function.__globals__, **replaced}, function.__name__,

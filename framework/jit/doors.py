@@ -24,6 +24,7 @@ from ..ops.language.elementwise import Elementwise
 from ..ops.normalization import channels
 from ..ops.random import dropout
 from ..ops.record.deferred import InSteps
+from ..ops.record.entries import behind
 from ..ops.record.public import PUBLIC, Public, bare
 from ..ops.sequence import attention, multihead
 from ..ops.shape import split
@@ -88,6 +89,7 @@ def _template(free: int) -> CodeType:
 
 
 def _add(found: dict, function: Any, name: str, kind: str, functional: Any = None) -> Any:
+    function = behind(function)
     if type(function) is not FunctionType or function in found:
         return None
     own = function.__code__
@@ -95,7 +97,7 @@ def _add(found: dict, function: Any, name: str, kind: str, functional: Any = Non
                             function.__closure__)
     original.__kwdefaults__ = function.__kwdefaults__
     original.__qualname__, original.__module__ = function.__qualname__, function.__module__
-    door = _native.module.make_door(original, name, kind, functional)
+    door = _native.module.make_door(original, name, kind, behind(functional))
     found[function] = _around(function, door)
     return door
 
@@ -167,6 +169,7 @@ def doors() -> list[tuple[FunctionType, Any, Any, Any]]:
                 if p.deferred or isinstance(p.op, Elementwise) and not in_place:
                     for function in (p.function, bare(p.function), getattr(p.function, "operator", None),
                                      *[vars(Tensor).get(m) for m in (p.name, *p.methods)]):
+                        function = behind(function)
                         door = _add(found, function, p.name, "d")
                         if door is not None and p.namespace == "nn.functional":
                             _with_twin(function, door, p.name)
@@ -184,6 +187,7 @@ def doors() -> list[tuple[FunctionType, Any, Any, Any]]:
             for function, instead in IN_STEPS.items():
                 door = _add(found, function, function.__name__, "d")
                 if door is not None:
+                    function = behind(function)
                     found[function] = _around(function, InOrder(door, instead, False))
             for function in MAKERS:
                 _add(found, function, function.__name__, "n")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ops.record.entries import behind
 from ..ops.record.op import Op
 from ..size import Size
 from .backward import globals_of
@@ -116,6 +117,7 @@ def _with_noting(thing: Any) -> Any:
         if thing not in _noted:
             _noted[thing] = _noting(thing)
         return _noted[thing]
+    thing = behind(thing)
     if type(thing) is not FunctionType or "ops" not in (thing.__module__ or "").split("."):
         return thing
     if thing not in _noted:

@@ -35,6 +35,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ...tensor import Tensor, counter_of, hand_out, set_node, wrap
+from .entries import behind
 from .public import PUBLIC, bare
 from .torch_function import PLAIN, ask, at_first, default, disabled, modes_open, state
 
@@ -115,7 +116,7 @@ def arm() -> None:
             methods = vars(Tensor)
             names = {methods[operator]: methods[name] for operator, name in AS_METHODS.items()}
             for function in {} if armed else functions():
-                _arm(function, names.get(function, function))
+                _arm(behind(function), names.get(function, function))
             armed.append(True)
 
 
@@ -169,7 +170,7 @@ def _asking(original: property) -> property:
                     delete and through(delete, original.__delete__), original.__doc__)
 
 
-def functions() -> list[FunctionType]:
+def functions() -> list[Any]:
     """All functions and methods that ask the classes of their arguments, once each."""
     found: list[Any] = []
     for p in PUBLIC:
@@ -177,7 +178,8 @@ def functions() -> list[FunctionType]:
     for name, value in vars(Tensor).items():
         if not name.startswith("_") or name.startswith("__") and name not in ITS_OWN:
             found.append(value)
-    return list({id(f): f for f in [*found, *FURTHER] if type(f) is FunctionType}.values())
+    return list({id(f): f for f in [*found, *FURTHER]
+                 if type(behind(f)) is FunctionType}.values())
 
 
 def subclass(x: Tensor, cls: type) -> Any:

@@ -17,6 +17,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from ... import _native
+from .entries import entered
+
 Policy = str | Callable[..., str]
 
 used = False  # whether a block was ever opened in this process
@@ -36,6 +39,8 @@ def use() -> None:
     """A block is about to be opened."""
     global used
     used = True
+    if hasattr(_native.module, "choose_from_here"):
+        _native.module.choose_from_here()
 
 
 def choosing(function: Callable, policy: Policy) -> Callable:
@@ -46,7 +51,7 @@ def choosing(function: Callable, policy: Policy) -> Callable:
             return choose(policy, function, args, settings)
         return function(*args, **settings) if settings else function(*args)
     call.plain = function  # type: ignore[attr-defined]
-    return call
+    return entered(call, function)
 
 
 def by_place(on_a_gpu: str, on_the_cpu: str = "as given") -> Policy:
@@ -103,7 +108,7 @@ def never(function: Callable) -> Callable:
     @wraps(function)
     def call(*args: Any, **settings: Any) -> Any:
         return as_given(function, *args, **settings) if used else function(*args, **settings)
-    return call
+    return entered(call, function)
 
 
 def as_given(function: Callable, *args: Any, **settings: Any) -> Any:

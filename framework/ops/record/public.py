@@ -15,6 +15,7 @@ from ...tensor import Tensor
 from . import autocast
 from .autocast import Policy, choosing, without_choosing
 from .deferred import Deferred
+from .entries import entered
 from .into import computed_into, native_into
 from .op import Op
 from .torch_function import asked_late
@@ -139,6 +140,7 @@ def with_out(function: Callable[..., T], name: str | None = None,
     call.__wrapped__ = _Outlined(function)  # type: ignore[attr-defined, assignment]
     call.without_out = function  # type: ignore[attr-defined]
     call.also = names  # type: ignore[attr-defined]
+    call = entered(call, unchosen, names, (name, exact, op, plan))
     return call
 
 
@@ -200,6 +202,7 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
         result: Any = function(*args, **settings)
         return hinted(result, function.__name__, **hints) if hints else result
     call.also = names  # type: ignore[attr-defined]
+    call = entered(call, without_choosing(function), names)
     return call
 
 
@@ -240,6 +243,7 @@ def with_old_reduction(function: Callable[..., T]) -> Callable[..., T]:
                           UserWarning, stacklevel=2)
             settings["reduction"] = word
         return function(*args, **settings)
+    call = entered(call, plain, {"size_average": "", "reduce": ""})
     return call
 
 

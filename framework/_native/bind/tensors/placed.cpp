@@ -146,8 +146,8 @@ void count(const Targets& to, PyObject* const* outs, PyObject* name) {
         if (to.taken[i]) bump(outs[i], name);
 }
 
-// function(*inputs, **settings) in `out`: (function, inputs, settings, out, name, exact, record), where the record is the one that
-// gives the results, or None
+}  // namespace
+
 nb::object run_into(PyObject* const* args) {
     PyObject *function = args[0], *inputs = args[1], *settings = args[2], *out = args[3], *name = args[4];
     if (!PyTuple_CheckExact(inputs) || !PyDict_CheckExact(settings)) throw nb::type_error("wanted a tuple and a dictionary");
@@ -183,7 +183,6 @@ nb::object run_into(PyObject* const* args) {
     throw error;
 }
 
-// record.run(*inputs, **settings) in `out`: (record, inputs, settings, out, name)
 nb::object compute_into(PyObject* const* args) {
     PyObject *record = args[0], *inputs = args[1], *settings = args[2], *out = args[3], *name = args[4];
     if (array_of(out) && !has_node(out)) {
@@ -200,6 +199,8 @@ nb::object compute_into(PyObject* const* args) {
     }
     return taken(PyObject_Vectorcall(plain_compute, args, 5, nullptr));
 }
+
+namespace {
 
 template <nb::object (*F)(PyObject* const*), int ARGS> PyObject* called_into(PyObject*, PyObject* const* args, Py_ssize_t n) {
     if (n != ARGS) return PyErr_Format(PyExc_TypeError, "wanted %d arguments, got %zd", ARGS, n);

@@ -39,4 +39,9 @@ class Placing {
 };
 bool is_awaited();  // whether this thread's kernel writes into memory that was there before
 
+// What a function gives, in `out`: (function, inputs, settings, out, name, exact, record), where the record is the one that gives the
+// results, or None; and what a record gives: (record, inputs, settings, out, name).
+nb::object run_into(PyObject* const* args);
+nb::object compute_into(PyObject* const* args);
+
 }  // namespace fw::tensors

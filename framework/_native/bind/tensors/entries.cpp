@@ -1,0 +1,193 @@
+// Public functions as their callers find them: a plain call goes straight to the function that computes, without the tuple
+// and the dictionary that Python makes for `*args, **settings`. Whatever else there is to know (other names of arguments, blocks
+// of autocast, what asks first) the Python function knows for which this object stands, and as which it looks.
+#include <cstddef>
+
+#include "bind/collected.h"
+#include "bind/tensors/placed.h"
+#include <structmember.h>
+
+namespace fw::tensors {
+
+namespace {
+
+PyObject *word_out_given, *word_reduce, *word_reduce_ex, *word_function;
+PyObject* asked_late = nullptr;  // of `torch_function.py`
+bool choosing = false;           // whether a block of autocast was ever opened
+
+struct Entry {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject* weak;
+    PyObject* function;  // what it stands for
+    PyObject* code;      // of the function, as it is while nobody has to be asked first
+    PyObject* quick;     // what computes
+    PyObject* names;     // a dictionary, whose keys are further names of arguments
+    PyObject* place;     // (name, exact, record, plan) of a function with `out=`; or None
+    void close() {
+        if (weak) PyObject_ClearWeakRefs(reinterpret_cast<PyObject*>(this));
+    }
+};
+
+Entry* entry_of(PyObject* self) { return reinterpret_cast<Entry*>(self); }
+
+// Whether a keyword is one that only the Python function knows; -1 with an error set.
+int is_known(const Entry* e, PyObject* keywords) {
+    for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); ++i) {
+        PyObject* key = PyTuple_GET_ITEM(keywords, i);
+        if (e->place != Py_None && PyUnicode_Compare(key, word_out_given) == 0) return 1;
+        if (const int found = PyDict_Contains(e->names, key)) return found;
+    }
+    return 0;
+}
+
+struct Given {
+    nb::object positional, settings;
+};
+
+// The arguments as Python passes them, but `out=`.
+Given gathered(PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    Given given{taken(PyTuple_New(n)), taken(PyDict_New())};
+    for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(given.positional.ptr(), i, Py_NewRef(args[i]));
+    for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); ++i) {
+        PyObject* key = PyTuple_GET_ITEM(keywords, i);
+        if (key != word_out_given && PyDict_SetItem(given.settings.ptr(), key, args[n + i]) < 0) throw nb::python_error();
+    }
+    return given;
+}
+
+// The error of a call whose arguments did not fit is set: another name of one of them, or an object that overrides functions.
+PyObject* refused(PyObject* self, PyObject* const* args, size_t given, PyObject* keywords) {
+    const Entry* e = entry_of(self);
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    const int known = is_known(e, keywords);
+    PyObject* result = nullptr;
+    if (known == 0) {
+        result = guarded([&] {
+            const Given all = gathered(args, PyVectorcall_NARGS(given), keywords);
+            PyObject* asked[] = {self, all.positional.ptr(), all.settings.ptr()};
+            return PyObject_Vectorcall(asked_late, asked, 3, nullptr);
+        });
+        if (result == Py_NotImplemented) {
+            Py_DECREF(result);
+            PyErr_Restore(type, value, trace);
+            return nullptr;
+        }
+    }
+    Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
+    return known > 0 ? PyObject_Vectorcall(e->function, args, given, keywords) : result;
+}
+
+// The result in `out`: as `with_out` of `public.py` does it.
+nb::object placed(const Entry* e, PyObject* const* args, Py_ssize_t n, PyObject* keywords, PyObject* out) {
+    const Given given = gathered(args, n, keywords);
+    PyObject *name = PyTuple_GET_ITEM(e->place, 0), *plan = PyTuple_GET_ITEM(e->place, 3);
+    if (plan != Py_None) {
+        const nb::object planned = taken(PyObject_Call(plan, given.positional.ptr(), given.settings.ptr()));
+        if (PyTuple_CheckExact(planned.ptr()) && PyTuple_GET_SIZE(planned.ptr()) == 3) {
+            PyObject* const* call = PySequence_Fast_ITEMS(planned.ptr());
+            PyObject* way[] = {call[0], call[1], call[2], out, name};
+            return compute_into(way);
+        }
+    }
+    PyObject* way[] = {e->quick, given.positional.ptr(), given.settings.ptr(), out, name, PyTuple_GET_ITEM(e->place, 1), PyTuple_GET_ITEM(e->place, 2)};
+    return run_into(way);
+}
+
+PyObject* entry_call(PyObject* self, PyObject* const* args, size_t given, PyObject* keywords) {
+    const Entry* e = entry_of(self);
+    if (PyFunction_GET_CODE(e->function) != e->code || choosing) return PyObject_Vectorcall(e->function, args, given, keywords);
+    for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); ++i) {
+        if (PyTuple_GET_ITEM(keywords, i) != word_out_given || e->place == Py_None) continue;
+        PyObject* out = args[PyVectorcall_NARGS(given) + i];
+        bool other = out == Py_None;
+        for (Py_ssize_t j = 0; !other && j < PyTuple_GET_SIZE(keywords); ++j) {
+            const int found = PyDict_Contains(e->names, PyTuple_GET_ITEM(keywords, j));
+            if (found < 0) return nullptr;
+            other = found;
+        }
+        if (other) return PyObject_Vectorcall(e->function, args, given, keywords);
+        const nb::object alive = nb::borrow(self);
+        return guarded([&] { return placed(e, args, PyVectorcall_NARGS(given), keywords, out).release().ptr(); });
+    }
+    PyObject* result = PyObject_Vectorcall(e->quick, args, given, keywords);
+    return result || !PyErr_ExceptionMatches(PyExc_TypeError) ? result : refused(self, args, given, keywords);
+}
+
+PyObject* entry_bound(PyObject* self, PyObject* object, PyObject*) {
+    return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
+}
+
+// It looks as its function does, but that it is pickled by its name, and tells its function.
+PyObject* entry_get(PyObject* self, PyObject* name) {
+    for (PyObject* own : {word_reduce, word_reduce_ex, word_function})
+        if (PyUnicode_Compare(name, own) == 0) return PyObject_GenericGetAttr(self, name);
+    return PyObject_GetAttr(entry_of(self)->function, name);
+}
+
+int entry_set(PyObject* self, PyObject* name, PyObject* value) {
+    PyObject* function = entry_of(self)->function;
+    return value ? PyObject_SetAttr(function, name, value) : PyObject_DelAttr(function, name);
+}
+
+PyObject* entry_reduced(PyObject* self, PyObject*) { return PyObject_GetAttrString(entry_of(self)->function, "__qualname__"); }
+PyObject* entry_text(PyObject* self) { return PyObject_Repr(entry_of(self)->function); }
+PyObject* entry_names(PyObject* self, PyObject*) { return PyObject_Dir(entry_of(self)->function); }
+
+using OwnedByEntry = Collected<Entry, &Entry::function, &Entry::code, &Entry::quick, &Entry::names, &Entry::place>;
+
+PyMemberDef entry_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Entry, call), READONLY, nullptr},
+                         {"__weaklistoffset__", T_PYSSIZET, offsetof(Entry, weak), READONLY, nullptr},
+                         {"entry_of", T_OBJECT, offsetof(Entry, function), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
+PyMethodDef entry_methods[] = {{"__reduce__", entry_reduced, METH_NOARGS, nullptr},
+                         {"__reduce_ex__", entry_reduced, METH_O, nullptr},
+                         {"__dir__", entry_names, METH_NOARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
+
+template <class F> void* slot_of(F f) { return reinterpret_cast<void*>(f); }
+PyType_Slot entry_slots[] = {{Py_tp_call, slot_of(PyVectorcall_Call)},
+                       {Py_tp_descr_get, slot_of(entry_bound)},
+                       {Py_tp_getattro, slot_of(entry_get)},
+                       {Py_tp_setattro, slot_of(entry_set)},
+                       {Py_tp_repr, slot_of(entry_text)},
+                       {Py_tp_traverse, slot_of(OwnedByEntry::traverse)},
+                       {Py_tp_clear, slot_of(OwnedByEntry::clear)},
+                       {Py_tp_dealloc, slot_of(OwnedByEntry::free)},
+                       {Py_tp_methods, entry_methods},
+                       {Py_tp_members, entry_members},
+                       {0, nullptr}};
+PyType_Spec entry_spec = {"framework._native.Entry", sizeof(Entry), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, entry_slots};
+PyTypeObject* entry_type = nullptr;
+
+nb::object entry(nb::object function, nb::object quick, nb::dict names, nb::object place) {
+    if (!PyFunction_Check(function.ptr())) throw nb::type_error("entry: function must be one of Python");
+    if (!place.is_none() && (!PyTuple_CheckExact(place.ptr()) || PyTuple_GET_SIZE(place.ptr()) != 4))
+        throw nb::type_error("entry: place must be (name, exact, record, plan) or None");
+    auto* e = PyObject_GC_New(Entry, entry_type);
+    if (!e) throw nb::python_error();
+    e->call = entry_call, e->weak = nullptr;
+    e->code = Py_NewRef(PyFunction_GET_CODE(function.ptr()));
+    e->function = function.release().ptr();
+    e->quick = quick.release().ptr();
+    e->names = names.release().ptr();
+    e->place = place.release().ptr();
+    PyObject_GC_Track(reinterpret_cast<PyObject*>(e));
+    return nb::steal(reinterpret_cast<PyObject*>(e));
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    word_out_given = word("out"), word_reduce = word("__reduce__"), word_reduce_ex = word("__reduce_ex__"), word_function = word("entry_of");
+    entry_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&entry_spec));
+    if (!entry_type) throw nb::python_error();
+    m.attr("Entry") = nb::borrow(reinterpret_cast<PyObject*>(entry_type));
+    m.def("set_up_entries", [](nb::object late) { asked_late = late.release().ptr(); });
+    m.def("choose_from_here", [] { choosing = true; });
+    m.def("entry", &entry, nb::arg("function"), nb::arg("quick"), nb::arg("names"), nb::arg("place").none());
+}
+
+}  // namespace fw::tensors
