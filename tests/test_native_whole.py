@@ -1,4 +1,4 @@
-"""Quotients of whole numbers, casts to narrow and complex numbers, lines in turned order: against NumPy."""
+"""Quotients, shifts and divisors of whole numbers, casts to narrow and complex numbers, lines in turned order: against NumPy."""
 
 import numpy as np
 import pytest
@@ -33,9 +33,71 @@ def toward_zero(x, y):
 def test_quotients_of_whole_numbers(scale, n):
     x, y = wholes(scale, n, n)
     for ours, theirs in ((module.floor_divide, np.floor_divide), (module.remainder, np.remainder)):
-        for a, b in ((x, y), (7, y), (x, -3), (x, y[:1]), (x[::2], y[::2]), (x, np.zeros_like(y))):
+        for a, b in ((x, y), (7, y), (x, -3), (x, y[:1]), (x[::2], y[::2])):
             np.testing.assert_array_equal(ours(a, b), theirs(a, b))
+        y[n // 2] = 0
+        for b in (y, y[n // 2:n // 2 + 1], 0):
+            assert ours(x, b) is NotImplemented
+        y[n // 2] = 3
     np.testing.assert_array_equal(module.trunc_divide(x, y), toward_zero(x, y))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+@pytest.mark.parametrize("name", ["left_shift", "right_shift", "gcd", "lcm", "remainder"])
+def test_two_whole_numbers_in_every_form(name, dtype):
+    draw, least, most = np.random.default_rng(5), np.iinfo(dtype).min, np.iinfo(dtype).max
+    odd = np.array([0, 1, -1, 2, 31, 32, 63, 64, 65, 7, -64, least, least + 1, most, most - 1, 12, 18], dtype)
+    x, y = (a.reshape(-1).copy() for a in np.meshgrid(odd, odd))
+    x, y = np.concatenate([x, draw.integers(-99, 99, 500, dtype)]), np.concatenate([y, draw.integers(1, 99, 500, dtype)])
+    if name == "remainder":
+        x, y = x[y != 0], y[y != 0]
+    ours, theirs = getattr(module, name), getattr(np, name)
+    square = x[:256].reshape(16, 16), y[:256].reshape(16, 16)
+    for a, b in ((x, y), (x, y[3:4]), (x[4:5], y), (x[::2], y[::2]), (square[0].T, square[1]),
+                 (square[0][:, :1], square[1]), (square[0], square[1][0]), (x[:0], y[:0])):
+        found, want = ours(a, b), theirs(a, b)
+        if a.size:
+            assert found.dtype == want.dtype
+            np.testing.assert_array_equal(found, want)
+        else:
+            assert found is NotImplemented
+    np.testing.assert_array_equal(ours(x, 3), theirs(x, dtype_of(3, dtype)))
+    np.testing.assert_array_equal(ours(9, y), theirs(dtype_of(9, dtype), y))
+    for first in (True, False):  # into the memory of an operand
+        a, b = x.copy(), y.copy()
+        assert ours(a, b, a if first else b) is (a if first else b)
+        np.testing.assert_array_equal(a if first else b, theirs(x, y))
+    memory = x.copy()  # what is read after it was written, memory with gaps, another dtype or shape: left
+    assert ours(memory[:-1], y[1:], memory[1:]) is NotImplemented
+    assert ours(memory[1:], y[1:], memory[:-1]) is NotImplemented
+    assert ours(memory, memory[:1], memory) is NotImplemented
+    assert ours(x[::2], y[::2], np.empty_like(x)[::2]) is NotImplemented
+    assert ours(x, y, np.empty(len(x), "float64")) is NotImplemented
+    assert ours(x, y, np.empty(len(x) + 1, dtype)) is NotImplemented
+    fixed = np.empty_like(x)
+    fixed.flags.writeable = False
+    assert ours(x, y, fixed) is NotImplemented
+    np.testing.assert_array_equal(memory, x)
+
+
+def dtype_of(number, dtype):
+    return np.array(number, dtype)[()]
+
+
+def test_whole_numbers_in_place_and_with_out():
+    x, y = fw.tensor([12, 18, -7, 5]), fw.tensor([8, 27, 14, 0])
+    for name in ("gcd", "lcm", "bitwise_left_shift", "bitwise_right_shift"):
+        want, function = getattr(fw, name)(x, y), getattr(fw, name)
+        z, out = x.clone(), fw.empty(4, dtype=fw.int64)
+        assert getattr(z, f"{name}_")(y) is z and function(x, y, out=out) is out
+        assert z.tolist() == out.tolist() == want.tolist()
+        z = x.clone()
+        function(z[:3], z[1:], out=z[1:])  # overlapping
+        assert z.tolist()[1:] == function(x[:3], x[1:]).tolist()
+    z = x.clone()
+    with pytest.raises(fw.errors.DivisionError, match="remainder"):
+        z.remainder_(y)
+    assert z.tolist() == x.tolist()
 
 
 def test_quotients_that_are_left_to_numpy():

@@ -65,7 +65,8 @@ class Elementwise(Op):
     writes: the kinds of dtype of tensors that its result may be written straight into (default: those that
         the result can have); to be given where a kernel can fail in the middle.
     whole: whether it leaves whole numbers as they are, so that its in-place form has nothing to write.
-    check: ``check(name, *arrays)`` before each call on the CPU, which raises for operands without a result.
+    check: ``check(name, *arrays)`` before each call of NumPy, which raises for operands without a result; native
+        kernels leave those to it.
     """
 
     def __init__(self, name: str, inputs: str, expr: str, *, settings: str = "", result: str = "same",
@@ -112,8 +113,9 @@ class Elementwise(Op):
     def _first_cpu(self, *arrays: Any, **settings: Any) -> Any:
         self.plain = (getattr(np, self.ufunc) if self.ufunc
                       else array_function(self.expr, self._parameters, np))
-        kernel = native_kernel(self.expr, (*self.inputs, *self.settings), self.plain, self.settings)
-        self.cpu = kernel if self._check is None else partial(_checked, kernel, self._check, self.name)
+        if self._check is not None:  # the extension leaves to it what does not pass
+            self.plain = partial(_checked, self.plain, self._check, self.name)
+        self.cpu = native_kernel(self.expr, (*self.inputs, *self.settings), self.plain, self.settings)
         self.narrow = self.cpu if self.rounded else narrowing(self.cpu)
         return self.cpu(*arrays, **settings)
 

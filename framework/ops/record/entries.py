@@ -12,6 +12,7 @@ from typing import Any
 from ... import _native
 from .torch_function import asked_late
 
+WHOLE, TRUTH = 1, 2
 Entry: Any = getattr(_native.module, "Entry", None)
 
 
@@ -21,7 +22,19 @@ def entered(function: Callable, quick: Callable, names: dict[str, Any] | None = 
 
     names: further keywords of ``function``. place: (name, exact, record, plan) of one with ``out=``.
     """
-    return function if Entry is None else _native.module.entry(function, quick, names or {}, place)
+    return function if Entry is None else _native.module.entry(function, quick, names or {}, place, None)
+
+
+def entered_form(function: Callable, record: Any, writes: str | None, name: str, inputs: int,
+                 plan: Callable | None, rule: int = 0) -> Callable:
+    """What stands for a form in place: a plain call is written by the record into its first input.
+
+    plan: what gives the record, its inputs and settings for the arguments of a call, or None; without one the
+    arguments are the inputs, so many. writes: the kinds of dtype that may be written, if not the record's.
+    rule: WHOLE where whole numbers stay as they are, TRUTH where the result is truth, to be written as numbers.
+    """
+    form = (record, writes, name, inputs, plan, rule)
+    return function if Entry is None else _native.module.entry(function, None, {}, None, form)
 
 
 def behind(function: Any) -> Any:

@@ -33,6 +33,7 @@ from ..record.aliases import overlaps_itself
 from ..record.args import tensor_arg
 from ..record.batched import Batched, aligned, any_batched, call, check_holds, everywhere, leading, looped
 from ..record.constants import like, raw
+from ..record.entries import TRUTH, WHOLE, entered_form
 from ..record.into import (
     Call,
     computed_into,
@@ -543,4 +544,7 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
 
     form.__name__ = form.__qualname__ = method
     form.__doc__ = f"``{name}`` in place: writes into this tensor and returns it."
-    return form
+    if straight:
+        rule = WHOLE if whole else TRUTH if own.result == "bool" else 0  # type: ignore[union-attr]
+        return entered_form(form, own, writes, method, others + 1, None, rule)
+    return form if plan is None or whole or narrows else entered_form(form, None, None, method, 0, plan)

@@ -1,4 +1,4 @@
-// What the engine has no numbers for: quotients of whole numbers, rounded towards 0, complex numbers, signs, numbers that follow.
+// What the engine has no numbers for: quotients, shifts and divisors of whole numbers, complex numbers, signs, numbers that follow.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 #include "bind/bf16_array.h"
 #include "bind/move/alike.h"
 #include "bind/move/copy.h"
-#include "program/quotients.h"
+#include "program/whole.h"
 
 namespace fw {
 namespace {
@@ -41,11 +41,39 @@ template <class T> struct Operand {
         }
     }
     const T* data(const InRows& rows) const { return a.usable() ? rows.data<T>() : &number; }
+    bool has_zero(const InRows& rows) const {
+        const T* at = data(rows);
+        const int64_t n = a.usable() ? a.size() : 1;
+        bool found = false;
+        for (int64_t i = 0; i < n; ++i) found |= at[i] == 0;
+        return found;
+    }
+    // Whether what is written to `out` is read before.
+    bool may_share(const Array& out) const {
+        if (!a.usable() || a.p == out.p) return true;
+        const char *own = a.data<char>(), *other = out.data<char>();
+        return own + a.size() * sizeof(T) <= other || other + out.size() * sizeof(T) <= own || (!one && own == other);
+    }
 };
 
-template <class T> nb::object quotients_of(whole::Quotient what, nb::handle x_given, nb::handle y_given, const Array& like) {
+bool divides(whole::Of what) { return what <= whole::Of::remainder; }
+
+// In memory that is there.
+template <class T> nb::object combined_into(whole::Of what, const Operand<T>& x, const Operand<T>& y, const Array& like, nb::handle given) {
+    const Array out = nb::cast<Array>(given);
+    const auto in_rows = [](const Operand<T>& o) { return !o.a.usable() || o.a.contiguous(); };
+    if (!out.usable() || !out.is<T>() || !out.same_shape(like) || !out.contiguous() || !PyArray_ISWRITEABLE(out.p)) return not_implemented();
+    if (!in_rows(x) || !in_rows(y) || !x.may_share(out) || !y.may_share(out)) return not_implemented();
+    const InRows first(x.a, false), second(y.a, false);
+    if (divides(what) && y.has_zero(second)) return not_implemented();
+    whole::combine(what, x.data(first), x.one ? 0 : 1, y.data(second), y.one ? 0 : 1, like.size(), const_cast<T*>(out.data<T>()));
+    return nb::borrow(given);
+}
+
+template <class T> nb::object combined_of(whole::Of what, nb::handle x_given, nb::handle y_given, const Array& like, nb::handle given) {
     const Operand<T> x(x_given, like), y(y_given, like);
     if (!x.good || !y.good) return not_implemented();
+    if (!given.is_none()) return combined_into<T>(what, x, y, like, given);
     NewArray out = moving::as_laid(like);
     const auto alike = [&](const Operand<T>& o) {
         return o.one || std::equal(PyArray_STRIDES(o.a.p), PyArray_STRIDES(o.a.p) + o.a.ndim(), PyArray_STRIDES(out.p));
@@ -54,23 +82,24 @@ template <class T> nb::object quotients_of(whole::Quotient what, nb::handle x_gi
     if (!as_they_lie) out = fw::like(like);
     nb::object result = give(out);
     const InRows first(x.a, x.a.usable() && !as_they_lie), second(y.a, y.a.usable() && !as_they_lie);
+    if (divides(what) && y.has_zero(second)) return not_implemented();  // of which Python has a word to say
     const int64_t n = like.size();
     Release release(n * 8);
-    whole::divide(what, x.data(first), x.one ? 0 : 1, y.data(second), y.one ? 0 : 1, n, out.data<T>());
+    whole::combine(what, x.data(first), x.one ? 0 : 1, y.data(second), y.one ? 0 : 1, n, out.data<T>());
     return result;
 }
 
-template <whole::Quotient what> nb::object quotients(nb::handle x, nb::handle y, nb::handle out) {
+template <whole::Of what> nb::object combined(nb::handle x, nb::handle y, nb::handle out) {
     const Array a = nb::cast<Array>(x), b = nb::cast<Array>(y);
-    if (!out.is_none() || (!a.usable() && !b.usable())) return not_implemented();
+    if (!a.usable() && !b.usable()) return not_implemented();
     if (a.usable() && b.usable() && !a.same_shape(b) && a.size() > 1 && b.size() > 1) {  // each spread out to the shape of both
         const moving::Alike both(a, b);
-        return both.fits ? quotients<what>(both.x.object(), both.y.object(), out) : not_implemented();
+        return both.fits && out.is_none() ? combined<what>(both.x.object(), both.y.object(), out) : not_implemented();
     }
     const Array& like = a.usable() && (!b.usable() || a.ndim() > b.ndim() || (a.ndim() == b.ndim() && a.size() >= b.size())) ? a : b;
     if (!like.size()) return not_implemented();
-    return like.is<int64_t>() ? quotients_of<int64_t>(what, x, y, like)
-         : like.is<int32_t>() ? quotients_of<int32_t>(what, x, y, like) : not_implemented();
+    return like.is<int64_t>() ? combined_of<int64_t>(what, x, y, like, out)
+         : like.is<int32_t>() ? combined_of<int32_t>(what, x, y, like, out) : not_implemented();
 }
 
 // -- complex numbers, their parts side by side ----------------------------------------------------
@@ -214,10 +243,14 @@ nb::object nextafter_bfloat16(Array x, Array y) {
 
 FW_BIND(m) {
     const auto both = [&](const char* name, auto f) { m.def(name, f, nb::arg("x"), nb::arg("y"), nb::arg("out").none() = nb::none()); };
-    both("trunc_divide", &quotients<whole::Quotient::truncated>);
-    both("floor_divide", &quotients<whole::Quotient::floored>);
-    both("fmod", &quotients<whole::Quotient::rest>);
-    both("remainder", &quotients<whole::Quotient::remainder>);
+    both("trunc_divide", &combined<whole::Of::truncated>);
+    both("floor_divide", &combined<whole::Of::floored>);
+    both("fmod", &combined<whole::Of::rest>);
+    both("remainder", &combined<whole::Of::remainder>);
+    both("left_shift", &combined<whole::Of::left>);
+    both("right_shift", &combined<whole::Of::right>);
+    both("gcd", &combined<whole::Of::divisor>);
+    both("lcm", &combined<whole::Of::multiple>);
     m.def("conjugate", &of_complex<Conjugate>, nb::arg("x"), nb::arg("out").none() = nb::none());
     m.def("complex_sign", &of_complex<Sign>, nb::arg("x"), nb::arg("out").none() = nb::none());
     m.def("nextafter_bfloat16", &nextafter_bfloat16, nb::arg("x"), nb::arg("y"));

@@ -11,7 +11,7 @@ namespace fw::tensors {
 
 namespace {
 
-PyObject *word_out_given, *word_reduce, *word_reduce_ex, *word_function;
+PyObject *word_out_given, *word_reduce, *word_reduce_ex, *word_function, *word_writes, *no_settings;
 PyObject* asked_late = nullptr;  // of `torch_function.py`
 bool choosing = false;           // whether a block of autocast was ever opened
 
@@ -24,6 +24,7 @@ struct Entry {
     PyObject* quick;     // what computes
     PyObject* names;     // a dictionary, whose keys are further names of arguments
     PyObject* place;     // (name, exact, record, plan) of a function with `out=`; or None
+    PyObject* form;      // of a form in place, which has no `quick`: (record, the kinds of dtype that it writes, name, inputs, plan, rule)
     void close() {
         if (weak) PyObject_ClearWeakRefs(reinterpret_cast<PyObject*>(this));
     }
@@ -84,9 +85,9 @@ nb::object placed(const Entry* e, PyObject* const* args, Py_ssize_t n, PyObject*
     const Given given = gathered(args, n, keywords);
     PyObject *name = PyTuple_GET_ITEM(e->place, 0), *plan = PyTuple_GET_ITEM(e->place, 3);
     if (plan != Py_None) {
-        const nb::object planned = taken(PyObject_Call(plan, given.positional.ptr(), given.settings.ptr()));
-        if (PyTuple_CheckExact(planned.ptr()) && PyTuple_GET_SIZE(planned.ptr()) == 3) {
-            PyObject* const* call = PySequence_Fast_ITEMS(planned.ptr());
+        const nb::object found = taken(PyObject_Call(plan, given.positional.ptr(), given.settings.ptr()));
+        if (PyTuple_CheckExact(found.ptr()) && PyTuple_GET_SIZE(found.ptr()) == 3) {
+            PyObject* const* call = PySequence_Fast_ITEMS(found.ptr());
             PyObject* way[] = {call[0], call[1], call[2], out, name};
             return compute_into(way);
         }
@@ -95,9 +96,62 @@ nb::object placed(const Entry* e, PyObject* const* args, Py_ssize_t n, PyObject*
     return run_into(way);
 }
 
+// What else a form in place may be: of a record that leaves whole numbers as they are, or gives truth, which is written as numbers.
+enum class Rule : long { none, whole, truth };
+
+// The record that a call of a form in place is of, its inputs and settings; a null record where Python is to look at it.
+struct Way {
+    nb::object record, inputs, settings;
+};
+
+Way plan_of(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    PyObject* plan = PyTuple_GET_ITEM(form, 4);
+    if (plan == Py_None) {
+        if (keywords || n != PyLong_AsSsize_t(PyTuple_GET_ITEM(form, 3))) return {};
+        return {nb::borrow(PyTuple_GET_ITEM(form, 0)), gathered(args, n, nullptr).positional, nb::borrow(no_settings)};
+    }
+    nb::object way = taken(PyObject_Vectorcall(plan, args, size_t(n), keywords));
+    if (!PyTuple_CheckExact(way.ptr()) || PyTuple_GET_SIZE(way.ptr()) != 3) return {};
+    return {nb::borrow(PyTuple_GET_ITEM(way.ptr(), 0)), nb::borrow(PyTuple_GET_ITEM(way.ptr(), 1)), nb::borrow(PyTuple_GET_ITEM(way.ptr(), 2))};
+}
+
+// A form in place, where nothing is unusual; else null.
+nb::object form_written(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    if (!n || !array_of(args[0])) return nb::object();
+    const Way way = plan_of(form, args, n, keywords);
+    if (!way.record.is_valid()) return nb::object();
+    nb::object kinds = nb::borrow(PyTuple_GET_ITEM(form, 1));
+    if (kinds.is_none()) kinds = asked(way.record.ptr(), word_writes);
+    PyObject* name = PyTuple_GET_ITEM(form, 2);
+    PyObject* call[] = {way.record.ptr(), args[0], way.inputs.ptr(), way.settings.ptr(), kinds.ptr(), name};
+    nb::object x = write_form(call);
+    const Rule rule = Rule(PyLong_AsLong(PyTuple_GET_ITEM(form, 5)));
+    if (x.is_valid() || rule == Rule::none) return x;
+    const Held a = memory_of(args[0]);
+    if (!a || asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return x;
+    if (rule == Rule::whole) {
+        if (PyArray_DESCR(a)->kind != 'i' && PyArray_DESCR(a)->kind != 'u') return x;
+    } else {
+        const nb::object truth = taken(PyObject_Call(asked(way.record.ptr(), word_run).ptr(), way.inputs.ptr(), nullptr));
+        const Held b = array_of(truth.ptr()), now = memory_of(args[0]);
+        if (!b || a.a != now.a || PyArray_SIZE(a) >= LARGE || !convert_over(a, b)) return x;
+    }
+    bump(args[0], name);
+    return nb::borrow(args[0]);
+}
+
 PyObject* entry_call(PyObject* self, PyObject* const* args, size_t given, PyObject* keywords) {
     const Entry* e = entry_of(self);
     if (PyFunction_GET_CODE(e->function) != e->code || choosing) return PyObject_Vectorcall(e->function, args, given, keywords);
+    if (e->form != Py_None) {
+        bool done = true;
+        PyObject* result = guarded([&] {
+            nb::object x = form_written(e->form, args, PyVectorcall_NARGS(given), keywords);
+            done = x.is_valid();
+            return x.release().ptr();
+        });
+        return done ? result : PyObject_Vectorcall(e->function, args, given, keywords);
+    }
     for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); ++i) {
         if (PyTuple_GET_ITEM(keywords, i) != word_out_given || e->place == Py_None) continue;
         PyObject* out = args[PyVectorcall_NARGS(given) + i];
@@ -135,7 +189,7 @@ PyObject* entry_reduced(PyObject* self, PyObject*) { return PyObject_GetAttrStri
 PyObject* entry_text(PyObject* self) { return PyObject_Repr(entry_of(self)->function); }
 PyObject* entry_names(PyObject* self, PyObject*) { return PyObject_Dir(entry_of(self)->function); }
 
-using OwnedByEntry = Collected<Entry, &Entry::function, &Entry::code, &Entry::quick, &Entry::names, &Entry::place>;
+using OwnedByEntry = Collected<Entry, &Entry::function, &Entry::code, &Entry::quick, &Entry::names, &Entry::place, &Entry::form>;
 
 PyMemberDef entry_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Entry, call), READONLY, nullptr},
                          {"__weaklistoffset__", T_PYSSIZET, offsetof(Entry, weak), READONLY, nullptr},
@@ -162,10 +216,12 @@ PyType_Spec entry_spec = {"framework._native.Entry", sizeof(Entry), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, entry_slots};
 PyTypeObject* entry_type = nullptr;
 
-nb::object entry(nb::object function, nb::object quick, nb::dict names, nb::object place) {
+nb::object entry(nb::object function, nb::object quick, nb::dict names, nb::object place, nb::object form) {
     if (!PyFunction_Check(function.ptr())) throw nb::type_error("entry: function must be one of Python");
     if (!place.is_none() && (!PyTuple_CheckExact(place.ptr()) || PyTuple_GET_SIZE(place.ptr()) != 4))
         throw nb::type_error("entry: place must be (name, exact, record, plan) or None");
+    if (!form.is_none() && (!PyTuple_CheckExact(form.ptr()) || PyTuple_GET_SIZE(form.ptr()) != 6))
+        throw nb::type_error("entry: form must be (record, kinds, name, inputs, plan, rule) or None");
     auto* e = PyObject_GC_New(Entry, entry_type);
     if (!e) throw nb::python_error();
     e->call = entry_call, e->weak = nullptr;
@@ -174,6 +230,7 @@ nb::object entry(nb::object function, nb::object quick, nb::dict names, nb::obje
     e->quick = quick.release().ptr();
     e->names = names.release().ptr();
     e->place = place.release().ptr();
+    e->form = form.release().ptr();
     PyObject_GC_Track(reinterpret_cast<PyObject*>(e));
     return nb::steal(reinterpret_cast<PyObject*>(e));
 }
@@ -181,13 +238,14 @@ nb::object entry(nb::object function, nb::object quick, nb::dict names, nb::obje
 }  // namespace
 
 FW_BIND(m) {
+    word_writes = word("writes"), no_settings = taken(PyDict_New()).release().ptr();
     word_out_given = word("out"), word_reduce = word("__reduce__"), word_reduce_ex = word("__reduce_ex__"), word_function = word("entry_of");
     entry_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&entry_spec));
     if (!entry_type) throw nb::python_error();
     m.attr("Entry") = nb::borrow(reinterpret_cast<PyObject*>(entry_type));
     m.def("set_up_entries", [](nb::object late) { asked_late = late.release().ptr(); });
     m.def("choose_from_here", [] { choosing = true; });
-    m.def("entry", &entry, nb::arg("function"), nb::arg("quick"), nb::arg("names"), nb::arg("place").none());
+    m.def("entry", &entry, nb::arg("function"), nb::arg("quick").none(), nb::arg("names"), nb::arg("place").none(), nb::arg("form").none());
 }
 
 }  // namespace fw::tensors

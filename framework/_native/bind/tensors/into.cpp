@@ -187,10 +187,33 @@ bool write_over(nb::handle x, Array out) {
     return element_of(PyArray_DESCR(out.p), x.ptr(), bits) && moving::fill_over(bits, out);
 }
 
-// The elements of another tensor of the same dtype and shape, or of one that broadcasts to it: (x, other, name)
+// Whether NumPy makes every number of one type one of another as `cast` does, without a word: truth of any, whole numbers of whole or
+// floating ones, and others where none is lost.
+bool turns_into(PyArray_Descr* from, PyArray_Descr* to) {
+    const auto rank = [](char kind) { return kind == 'b' ? 0 : kind == 'i' || kind == 'u' ? 1 : kind == 'f' ? 2 : kind == 'c' ? 3 : -1; };
+    const int x = rank(from->kind), y = rank(to->kind);
+    return x >= 0 && y >= x && (x == 0 || (x == 1 && y < 3) || PyArray_CanCastSafely(from->type_num, to->type_num));
+}
+
+}  // namespace
+
+bool convert_over(PyArrayObject* a, PyArrayObject* b) {
+    if (!PyArray_SAMESHAPE(a, b) || !turns_into(PyArray_DESCR(b), PyArray_DESCR(a)) || !nobody_looks()) return false;
+    if (PyArray_CopyInto(a, b) < 0) throw nb::python_error();
+    return true;
+}
+
+namespace {
+
+// The elements of another tensor of the same dtype and shape, or of one that broadcasts or converts to it: (x, other, name)
 template <bool SPREAD> nb::object copy(PyObject* const* args) {
     const Held a = memory_of(args[0]), b = array_of(args[1]);
-    if (!a || !b || is_followed(args[1]) || args[0] == args[1] || PyArray_DESCR(a) != PyArray_DESCR(b)) return nb::object();
+    if (!a || !b || is_followed(args[1]) || args[0] == args[1]) return nb::object();
+    if (PyArray_DESCR(a) != PyArray_DESCR(b)) {
+        if (!SPREAD || PyArray_SIZE(a) >= LARGE || !convert_over(a, b)) return nb::object();
+        bump(args[0], args[2]);
+        return nb::borrow(args[0]);
+    }
     const bool same = PyArray_SAMESHAPE(a, b);
     if (!(same || SPREAD) || !nobody_looks()) return nb::object();
     if (same) take_over(a, b);

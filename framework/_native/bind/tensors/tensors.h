@@ -108,6 +108,7 @@ constexpr Py_ssize_t MOST_WRITTEN = 12;  // inputs and settings of such a call
 // The kernel of `op` writes into `a`, the array of `x`, what it makes of given[1:n + 1], and the change is counted; false where it
 // declined. given: with room for itself, the settings and `a`.
 bool kernel_into(PyObject* op, PyObject** given, Py_ssize_t n, PyObject* settings, const Held& a, PyObject* x, PyObject* name);
+bool convert_over(PyArrayObject* a, PyArrayObject* b);  // likewise of another dtype; false, and nothing done, where that needs a word
 void take_over(PyArrayObject* a, PyArrayObject* b);  // into `a` the elements of an array of its dtype and shape
 // Whether backward wants an input ("in"), or a result ("out"), at this place of a call.
 bool wants(PyObject* op, bool out, Py_ssize_t place, PyObject* inputs);

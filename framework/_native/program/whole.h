@@ -1,0 +1,15 @@
+// Quotients and remainders, shifts, common divisors and multiples of whole numbers. No Python.
+#pragma once
+
+#include <cstdint>
+
+namespace fw::whole {
+
+// Quotients rounded towards 0, or down; what is left then, with the sign of x, or of y as Python's %; x shifted by y bits, all of them
+// where y is negative or there are not so many; the greatest common divisor and the least common multiple, which are not negative.
+enum class Of { truncated, floored, rest, remainder, left, right, divisor, multiple };
+
+// to[i] of x[i] and y[i], where a step of 0 stays at the first number. A quotient by 0 is 0, and of the least number by -1 itself.
+template <class T> void combine(Of what, const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t n, T* to);
+
+}  // namespace fw::whole
