@@ -18,6 +18,7 @@ from .pointwise import compare as compare
 from .pointwise.activations import celu, elu, hardtanh, leaky_relu, selu
 from .pointwise.activations import threshold as limited
 from .record.args import tensor_arg
+from .record.entries import VIEW, entered_form
 from .record.into import guard
 from .record.public import PUBLIC, bare, public
 from .shape import diagonals as diagonals
@@ -87,7 +88,7 @@ def _view_form(function: Callable, example: str, shape: str) -> Callable:
     form.__doc__ = (f"``{own[:-1]}`` in place: this tensor sees its memory in the new shape; returns it."
                     f"\n\n    >>> x = fw.ones(1, 2, 1)[0]\n"
                     f"    >>> x.{own}({example}).shape\n    {shape}\n    ")
-    return form
+    return entered_form(form, None, None, own, 0, function, VIEW)
 
 
 for _view, _names, _args, _shape in (

@@ -244,7 +244,7 @@ def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | No
     >>> bool((fw.zeros(100).exponential_() > 0).all())
     True
     """
-    if generator is None and type(lambd) is float and lambd > 0 and drawn_at_once(
+    if generator is None and type(lambd) in _NUMBERS and lambd > 0 and drawn_at_once(
             "into_formula", input, _EXPONENTIAL, lambd, 0.0, "exponential_") is input:
         return input
     _real(input, "exponential_")
@@ -272,7 +272,7 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
     >>> fw.zeros(3).cauchy_().shape
     (3,)
     """
-    if generator is None and type(median) is type(sigma) is float and sigma > 0 and drawn_at_once(
+    if generator is None and type(median) in _NUMBERS and type(sigma) in _NUMBERS and sigma > 0 and drawn_at_once(
             "into_formula", input, _CAUCHY, median, sigma, "cauchy_") is input:
         return input
     _real(input, "cauchy_")
@@ -297,7 +297,7 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
     >>> bool((fw.zeros(100).log_normal_() > 0).all())
     True
     """
-    if generator is None and type(mean) is type(std) is float and std > 0 and drawn_at_once(
+    if generator is None and type(mean) in _NUMBERS and type(std) in _NUMBERS and std > 0 and drawn_at_once(
             "into_formula", input, _LOG_NORMAL, mean, std, "log_normal_") is input:
         return input
     _real(input, "log_normal_")
@@ -348,7 +348,7 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
     >>> fw.zeros(2).bernoulli_(1.0)
     tensor([1., 1.])
     """
-    if type(p) is float and generator is None \
+    if type(p) in _NUMBERS and generator is None \
             and drawn_at_once("into_coins", input, p, "bernoulli_") is input:
         return input
     if isinstance(p, Tensor):

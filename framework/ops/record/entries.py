@@ -12,7 +12,7 @@ from typing import Any
 from ... import _native
 from .torch_function import asked_late
 
-WHOLE, TRUTH = 1, 2
+WHOLE, TRUTH, FUNCTION, VIEW = range(1, 5)
 Entry: Any = getattr(_native.module, "Entry", None)
 
 
@@ -31,7 +31,8 @@ def entered_form(function: Callable, record: Any, writes: str | None, name: str,
 
     plan: what gives the record, its inputs and settings for the arguments of a call, or None; without one the
     arguments are the inputs, so many. writes: the kinds of dtype that may be written, if not the record's.
-    rule: WHOLE where whole numbers stay as they are, TRUTH where the result is truth, to be written as numbers.
+    rule: WHOLE where whole numbers stay as they are, TRUTH where the result is truth, to be written as numbers;
+    FUNCTION where ``plan`` is a function whose result is to be written, VIEW where that is a view.
     """
     form = (record, writes, name, inputs, plan, rule)
     return function if Entry is None else _native.module.entry(function, None, {}, None, form)

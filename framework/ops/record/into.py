@@ -98,13 +98,16 @@ def run_call(call: Call) -> Tensor:
     return op.run(*inputs, **settings)
 
 
-def computed_into(x: Tensor, call: Call, name: str, run: Callable | None = None) -> bool:
+def computed_into(x: Tensor, call: Call, name: str) -> bool:
     """Whether the kernel has written the result of ``call`` into ``x``; if not, nothing has changed.
 
     It does where nothing is recorded and nothing promoted.
     """
-    if run is None and call_into(call[0], x, call[1], call[2], call[0].writes, name) is x:
-        return True
+    return call_into(call[0], x, call[1], call[2], call[0].writes, name) is x or run_in_python(x, call, name)
+
+
+def run_in_python(x: Tensor, call: Call, name: str, run: Callable | None = None) -> bool:
+    """``computed_into`` of what the native part of it has left."""
     if x._node is not None and state.enabled or x._more is not None and _base_is_recorded(x):
         return False
     op, inputs, settings = call
@@ -132,7 +135,7 @@ def computed_into(x: Tensor, call: Call, name: str, run: Callable | None = None)
 
 def _written(op: Any, x: Tensor, name: str, *inputs: Any, **settings: Any) -> Tensor:
     """The result of a call that the interceptors have seen, in the memory of ``x``."""
-    if not computed_into(x, (op, inputs, settings), name, quiet.plain):
+    if not run_in_python(x, (op, inputs, settings), name, quiet.plain):
         quietly(memory_of(x, name).__setitem__, Ellipsis, op.passed(*inputs, **settings)._array)
         bump(x, name)
     return x

@@ -33,10 +33,9 @@ from ..record.aliases import overlaps_itself
 from ..record.args import tensor_arg
 from ..record.batched import Batched, aligned, any_batched, call, check_holds, everywhere, leading, looped
 from ..record.constants import like, raw
-from ..record.entries import TRUTH, WHOLE, entered_form
+from ..record.entries import FUNCTION, TRUTH, WHOLE, entered_form
 from ..record.into import (
     Call,
-    computed_into,
     count_if_begun,
     form_into,
     guard,
@@ -44,6 +43,7 @@ from ..record.into import (
     is_declined,
     memory_of,
     native_into,
+    run_in_python,
 )
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -240,8 +240,8 @@ put_view = Op("put_view", "x value", batch=batch_put_view, masks=True, kernel=_p
 _copied_into, _filled_with, _put_into = native_into("copy"), native_into("fill"), native_into("result")
 if hasattr(_native.module, "set_up_recorded"):
     _native.module.set_up_recorded(preserved_op, keep_result)
+    _native.module.set_up_forms(write)
 _filled_array = getattr(_native.module, "filled_array", lambda x, number: NotImplemented)
-_NO_SETTINGS: dict[str, Any] = {}
 
 # -- copy_, fill_, zero_ -------------------------------------------------------------------------
 
@@ -511,9 +511,6 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
 
     @wraps(function)
     def form(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if straight and not kwargs and len(args) == others and \
-                form_into(own, x, (x, *args), _NO_SETTINGS, writes, method) is x:
-            return x
         if not isinstance(x, Tensor):
             tensor_arg(x, method)
         if whole and not args and not kwargs and _kept_whole(x, method):
@@ -525,7 +522,7 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
             if way is not None and form_into(way[0], x, way[1], way[2], way[0].writes, method) is x:
                 return x
             try:
-                if way is not None and (computed_into(x, way, method) or recorded_into(x, way, method)):
+                if way is not None and (run_in_python(x, way, method) or recorded_into(x, way, method)):
                     return x
             except LayoutError:  # an operand is sparse, and has no array
                 result = function(x, *args, **kwargs)
@@ -547,4 +544,6 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
     if straight:
         rule = WHOLE if whole else TRUTH if own.result == "bool" else 0  # type: ignore[union-attr]
         return entered_form(form, own, writes, method, others + 1, None, rule)
-    return form if plan is None or whole or narrows else entered_form(form, None, None, method, 0, plan)
+    if plan is None:
+        return entered_form(form, None, None, method, 0, function, FUNCTION)
+    return form if whole or narrows else entered_form(form, None, None, method, 0, plan)

@@ -1,6 +1,7 @@
 // Public functions as their callers find them: a plain call goes straight to the function that computes, without the tuple
 // and the dictionary that Python makes for `*args, **settings`. Whatever else there is to know (other names of arguments, blocks
 // of autocast, what asks first) the Python function knows for which this object stands, and as which it looks.
+#include <algorithm>
 #include <cstddef>
 
 #include "bind/collected.h"
@@ -12,7 +13,7 @@ namespace fw::tensors {
 namespace {
 
 PyObject *word_out_given, *word_reduce, *word_reduce_ex, *word_function, *word_writes, *no_settings;
-PyObject* asked_late = nullptr;  // of `torch_function.py`
+PyObject *asked_late = nullptr, *write = nullptr;  // of `torch_function.py`, and of `ops/write/inplace.py`
 bool choosing = false;           // whether a block of autocast was ever opened
 
 struct Entry {
@@ -96,8 +97,9 @@ nb::object placed(const Entry* e, PyObject* const* args, Py_ssize_t n, PyObject*
     return run_into(way);
 }
 
-// What else a form in place may be: of a record that leaves whole numbers as they are, or gives truth, which is written as numbers.
-enum class Rule : long { none, whole, truth };
+// What else a form in place may be: of a record that leaves whole numbers as they are, or gives truth, which is written as numbers;
+// of a function, whose result is written, or that gives a view, as which the tensor sees its memory from there on.
+enum class Rule : long { none, whole, truth, function, view };
 
 // The record that a call of a form in place is of, its inputs and settings; a null record where Python is to look at it.
 struct Way {
@@ -115,9 +117,50 @@ Way plan_of(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObject* keywo
     return {nb::borrow(PyTuple_GET_ITEM(way.ptr(), 0)), nb::borrow(PyTuple_GET_ITEM(way.ptr(), 1)), nb::borrow(PyTuple_GET_ITEM(way.ptr(), 2))};
 }
 
+bool is_watched() { return asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none() || !asked(quiet, word_settle).is_none(); }
+
+bool is_free(PyObject* x) { return !PyObject_TypeCheck(x, tensor_type) || (array_of(x) && !is_followed(x)); }
+
+// The result of a function of Python into the first of its arguments.
+nb::object function_written(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    const Py_ssize_t all = n + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
+    if (is_watched() || !std::all_of(args, args + all, is_free) || !memory_of(args[0])) return nb::object();
+    const nb::object result = taken(PyObject_Vectorcall(PyTuple_GET_ITEM(form, 4), args, size_t(n), keywords));
+    if (result.ptr() == Py_NotImplemented) return result;
+    PyObject *x = args[0], *name = PyTuple_GET_ITEM(form, 2);
+    const Held a = memory_of(x), b = array_of(result.ptr());
+    if (a && b && !is_followed(result.ptr()) && PyArray_DESCR(a) == PyArray_DESCR(b) && PyArray_SAMESHAPE(a, b) && nobody_looks()) {
+        take_over(a, b);
+        bump(x, name);
+        return nb::borrow(x);
+    }
+    return taken(PyObject_CallFunctionObjArgs(write, x, result.ptr(), name, nullptr));
+}
+
+// A tensor of no graph, of which there are no views and which is none, sees its memory as a function's view of it does.
+nb::object view_taken(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    constexpr Py_ssize_t MOST = 8;
+    PyObject *x = args[0], *more = slot(x, at_more), *given[MOST];
+    const Py_ssize_t all = n + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
+    if (all > MOST || has_node(x) || (more && more != Py_None) || is_watched()) return nb::object();
+    const Held a = array_of(x);
+    const nb::object other = tensor_over(a.owner);
+    std::copy(args, args + all, given);
+    given[0] = other.ptr();
+    const nb::object view = taken(PyObject_Vectorcall(PyTuple_GET_ITEM(form, 4), given, size_t(n), keywords));
+    const Held b = array_of(view.ptr());
+    if (!b || has_node(view.ptr()) || array_of(x) != a.a) return nb::object();
+    Py_SETREF(slot(x, at_array), Py_NewRef(b.owner.ptr()));
+    bump(x, PyTuple_GET_ITEM(form, 2));
+    return nb::borrow(x);
+}
+
 // A form in place, where nothing is unusual; else null.
 nb::object form_written(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
     if (!n || !array_of(args[0])) return nb::object();
+    const Rule rule = Rule(PyLong_AsLong(PyTuple_GET_ITEM(form, 5)));
+    if (rule == Rule::function) return function_written(form, args, n, keywords);
+    if (rule == Rule::view) return view_taken(form, args, n, keywords);
     const Way way = plan_of(form, args, n, keywords);
     if (!way.record.is_valid()) return nb::object();
     nb::object kinds = nb::borrow(PyTuple_GET_ITEM(form, 1));
@@ -125,7 +168,6 @@ nb::object form_written(PyObject* form, PyObject* const* args, Py_ssize_t n, PyO
     PyObject* name = PyTuple_GET_ITEM(form, 2);
     PyObject* call[] = {way.record.ptr(), args[0], way.inputs.ptr(), way.settings.ptr(), kinds.ptr(), name};
     nb::object x = write_form(call);
-    const Rule rule = Rule(PyLong_AsLong(PyTuple_GET_ITEM(form, 5)));
     if (x.is_valid() || rule == Rule::none) return x;
     const Held a = memory_of(args[0]);
     if (!a || asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return x;
@@ -244,6 +286,7 @@ FW_BIND(m) {
     if (!entry_type) throw nb::python_error();
     m.attr("Entry") = nb::borrow(reinterpret_cast<PyObject*>(entry_type));
     m.def("set_up_entries", [](nb::object late) { asked_late = late.release().ptr(); });
+    m.def("set_up_forms", [](nb::object writing) { write = writing.release().ptr(); });
     m.def("choose_from_here", [] { choosing = true; });
     m.def("entry", &entry, nb::arg("function"), nb::arg("quick").none(), nb::arg("names"), nb::arg("place").none(), nb::arg("form").none());
 }

@@ -195,11 +195,30 @@ bool turns_into(PyArray_Descr* from, PyArray_Descr* to) {
     return x >= 0 && y >= x && (x == 0 || (x == 1 && y < 3) || PyArray_CanCastSafely(from->type_num, to->type_num));
 }
 
+template <class T> void from_truth(PyArrayObject* a, PyArrayObject* b) {
+    auto* to = static_cast<T*>(PyArray_DATA(a));
+    const auto* from = static_cast<const npy_bool*>(PyArray_DATA(b));
+    const npy_intp n = PyArray_SIZE(a);
+    for (npy_intp i = 0; i < n; ++i) to[i] = T(from[i] != 0);
+}
+
+// Of truth in rows, which is what comparisons give.
+bool truth_over(PyArrayObject* a, PyArrayObject* b) {
+    if (PyArray_TYPE(b) != NPY_BOOL || !PyArray_ISCARRAY(a) || !PyArray_IS_C_CONTIGUOUS(b)) return false;
+    switch (PyArray_TYPE(a)) {
+        case NPY_FLOAT: return from_truth<float>(a, b), true;
+        case NPY_DOUBLE: return from_truth<double>(a, b), true;
+        case NPY_INT64: return from_truth<int64_t>(a, b), true;
+        case NPY_INT32: return from_truth<int32_t>(a, b), true;
+        default: return false;
+    }
+}
+
 }  // namespace
 
 bool convert_over(PyArrayObject* a, PyArrayObject* b) {
     if (!PyArray_SAMESHAPE(a, b) || !turns_into(PyArray_DESCR(b), PyArray_DESCR(a)) || !nobody_looks()) return false;
-    if (PyArray_CopyInto(a, b) < 0) throw nb::python_error();
+    if (!truth_over(a, b) && PyArray_CopyInto(a, b) < 0) throw nb::python_error();
     return true;
 }
 
