@@ -26,6 +26,7 @@ from ..convert.cast import cast, from_array
 from ..record import autocast, short_roads
 from ..record.args import is_foreign
 from ..record.batched import by_element, innermost
+from ..record.entries import entered_element
 from ..record.meta import describe_call
 from ..record.op import Meta, Op, Rule
 from ..record.public import PUBLIC, compute_into, public
@@ -461,7 +462,7 @@ def unary(op: Elementwise) -> Callable:
         except LayoutError:  # a sparse tensor, which has no array
             pass
         return op.run(input)
-    return function
+    return entered_element(function, op, kinds, "", "", single)
 
 
 def binary(op: Elementwise, *, operator: bool = False) -> Callable:
@@ -507,7 +508,8 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
             if is_foreign(input, other) and not _without_hope(op, input, other):
                 return NotImplemented
             raise
-    return function
+    function.known = op, kinds, weak, whole, pair  # type: ignore[attr-defined]
+    return entered_element(function, *function.known)  # type: ignore[attr-defined]
 
 
 def _without_hope(op: Elementwise, input: Any, other: Any) -> bool:
@@ -532,7 +534,8 @@ def reflected(function: Callable, name: str, symbol: str, float32_on_a_gpu: bool
     swapped.__doc__ = f"``other {symbol} input``."
     swapped.__name__ = swapped.__qualname__ = name
     swapped.__module__ = sys._getframe(1).f_globals["__name__"]
-    public("", method=f"__{name}__", deferred=True)(swapped)
+    entered = entered_element(swapped, *operator.known, swapped=True)
+    public("", method=f"__{name}__", deferred=True)(entered)
 
 
 def elementwise(name: str, inputs: str, expr: str, doc: str, *, namespace: str = "framework",

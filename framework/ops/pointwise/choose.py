@@ -22,6 +22,8 @@ where_op = Elementwise("where", "condition x y", "where(condition, x, y)", resul
                      vjp={"x": "where(condition, g, 0.0)", "y": "where(condition, 0.0, g)"},
                      jvp="linear", complex=True, masks=True)
 
+_NUMBERS = (int, float)
+
 
 def _where_call(condition: Any, input: Any = None, other: Any = None) -> Call | None:
     return (where_op, (condition, input, other), {}) if other is not None else None
@@ -141,6 +143,9 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     >>> fw.clamp(fw.tensor([-2.0, 0.5, 2.0]), -1.0, 1.0)
     tensor([-1.0000,  0.5000,  1.0000])
     """
+    if type(input) is Tensor and type(min) in _NUMBERS and type(max) in _NUMBERS \
+            and input._array.dtype.kind in FLOATING:
+        return _clamp_both.run(input, low=min, high=max)
     if type(min) is float is type(max) and (x := _as_limited(tensor_arg(input, "clamp"))) is not None:
         return _clamp_both.run(x, low=min, high=max)
     if max is None and of_one_dtype(input, min) is True:

@@ -27,7 +27,7 @@ from ...random import (
 from ...seam import Maker
 from ...tensor import Tensor, made, wrap
 from ..convert.memory_format import made_like
-from ..record.args import size_args, tensor_arg
+from ..record.args import size_args, sizes_of, tensor_arg
 from ..record.public import check_out, public
 from . import cuda
 
@@ -67,7 +67,7 @@ def _at_once(function: str, maker: Maker, size: tuple) -> Tensor | None:
     """A tensor of the usual call, of which nothing but the size is said: float32 on the CPU."""
     if get_default_dtype() is not float32 or as_device(None) is not CPU:
         return None
-    array = drawn_at_once(function, _sizes(size, maker.name), False)
+    array = drawn_at_once(function, sizes_of(size) or _sizes(size, maker.name), False)
     return None if array is None else made(maker, array)
 
 

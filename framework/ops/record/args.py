@@ -79,8 +79,15 @@ def many_dims(dim: Any, ndim: int, op: str, name: str = "dim") -> tuple[int, ...
     return found if ndim else ()
 
 
+# what ``size_args`` gives where nothing is to be said; with ``sizes_of`` where none is negative, either
+_ints_of, sizes_of = (getattr(_native.module, name, lambda sizes: None) for name in ("ints_of", "sizes_of"))
+
+
 def size_args(sizes: tuple, op: str, name: str = "size") -> tuple[int, ...]:
     """``f(2, 3)``, ``f((2, 3))`` and ``f([2, 3])`` alike as a tuple of ints."""
+    usual: tuple[int, ...] | None = _ints_of(sizes)
+    if usual is not None:
+        return usual
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
     for s in sizes:

@@ -22,7 +22,19 @@ def entered(function: Callable, quick: Callable, names: dict[str, Any] | None = 
 
     names: further keywords of ``function``. place: (name, exact, record, plan) of one with ``out=``.
     """
-    return function if Entry is None else _native.module.entry(function, quick, names or {}, place, None)
+    return function if Entry is None else _native.module.entry(function, quick, names or {}, place)
+
+
+def entered_element(function: Callable, record: Any, kinds: str, weak: str, whole: str, road: Any,
+                    swapped: bool = False) -> Callable:
+    """What stands for the function of an elementwise record of one or two operands.
+
+    kinds: of dtype that need no promotion (of two operands "" for any); weak: those with which any number of
+    Python's may stand, whole: those with which whole ones may. road: ``single`` or ``pair``. swapped: whether
+    the second argument is the first operand.
+    """
+    element = (record, kinds, weak, whole, road, -2 if swapped else len(record.inputs))
+    return function if Entry is None else _native.module.entry(function, None, {}, element=element)
 
 
 def entered_form(function: Callable, record: Any, writes: str | None, name: str, inputs: int,
@@ -35,7 +47,7 @@ def entered_form(function: Callable, record: Any, writes: str | None, name: str,
     FUNCTION where ``plan`` is a function whose result is to be written, VIEW where that is a view.
     """
     form = (record, writes, name, inputs, plan, rule)
-    return function if Entry is None else _native.module.entry(function, None, {}, None, form)
+    return function if Entry is None else _native.module.entry(function, None, {}, form=form)
 
 
 def behind(function: Any) -> Any:

@@ -25,6 +25,8 @@ struct Entry {
     PyObject* quick;     // what computes
     PyObject* names;     // a dictionary, whose keys are further names of arguments
     PyObject* place;     // (name, exact, record, plan) of a function with `out=`; or None
+    PyObject* element;   // of an elementwise function, which has no `quick`: (record, kinds of dtype, those that
+                         // take any number, those that take whole ones, short road, operands: -2 for two in the other order)
     PyObject* form;      // of a form in place, which has no `quick`: (record, the kinds of dtype that it writes, name, inputs, plan, rule)
     void close() {
         if (weak) PyObject_ClearWeakRefs(reinterpret_cast<PyObject*>(this));
@@ -182,9 +184,55 @@ nb::object form_written(PyObject* form, PyObject* const* args, Py_ssize_t n, PyO
     return nb::borrow(args[0]);
 }
 
+bool has(PyObject* kinds, char kind) { return PyUnicode_FindChar(kinds, Py_UCS4(kind), 0, PyUnicode_GET_LENGTH(kinds), 1) >= 0; }
+
+// An elementwise function of one or two operands that need no promotion, the second of which may be a number; not `done` for others.
+PyObject* element_made(PyObject* element, PyObject* const* args, Py_ssize_t n, bool& done) {
+    PyObject *op = PyTuple_GET_ITEM(element, 0), *kinds = PyTuple_GET_ITEM(element, 1), *short_road = PyTuple_GET_ITEM(element, 4);
+    const auto is_taken = [&](PyObject* number, char kind) {
+        return has(PyTuple_GET_ITEM(element, 2), kind) || (PyLong_CheckExact(number) && has(PyTuple_GET_ITEM(element, 3), kind));
+    };
+    const auto is_number = [](PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); };
+    const Held a = array_of(args[0]);
+    done = false;
+    if (!a) {
+        const Held b = n == 2 && is_number(args[0]) ? array_of(args[1]) : nullptr;
+        done = b && is_taken(args[0], PyArray_DESCR(b)->kind);
+        return done ? elementwise_run(op, args, n, nullptr) : nullptr;
+    }
+    const char kind = PyArray_DESCR(a)->kind;
+    auto* own = reinterpret_cast<PyObject*>(a.a);
+    if (n == 1) {
+        if (!has(kinds, kind)) return nullptr;
+        PyObject* way[] = {op, args[0], own, has_node(args[0]) ? Py_True : Py_False};
+        done = true;
+        return elementwise(short_road, way, 4);
+    }
+    bool recorded = has_node(args[0]);
+    const Held b = array_of(args[1]);
+    PyObject* other = args[1];
+    if (b) {
+        if (PyArray_DESCR(a) != PyArray_DESCR(b) || (PyUnicode_GET_LENGTH(kinds) && !has(kinds, kind))) return nullptr;
+        other = reinterpret_cast<PyObject*>(b.a), recorded = recorded || has_node(args[1]);
+    } else {
+        if (!is_number(other) || !is_taken(other, kind)) return nullptr;
+        recorded = recorded && has(PyTuple_GET_ITEM(element, 2), kind);
+    }
+    PyObject* way[] = {op, args[0], args[1], own, other, recorded ? Py_True : Py_False};
+    done = true;
+    return elementwise(short_road, way, 6);
+}
+
 PyObject* entry_call(PyObject* self, PyObject* const* args, size_t given, PyObject* keywords) {
     const Entry* e = entry_of(self);
     if (PyFunction_GET_CODE(e->function) != e->code || choosing) return PyObject_Vectorcall(e->function, args, given, keywords);
+    if (e->element != Py_None) {
+        const Py_ssize_t n = PyVectorcall_NARGS(given), operands = PyLong_AsSsize_t(PyTuple_GET_ITEM(e->element, 5));
+        bool done = false;
+        PyObject *result = nullptr, *turned[] = {n > 1 ? args[1] : nullptr, args[0]};
+        if (!keywords && n == std::abs(operands)) result = element_made(e->element, operands < 0 ? turned : args, n, done);
+        return done ? result : PyObject_Vectorcall(e->function, args, given, keywords);
+    }
     if (e->form != Py_None) {
         bool done = true;
         PyObject* result = guarded([&] {
@@ -231,7 +279,7 @@ PyObject* entry_reduced(PyObject* self, PyObject*) { return PyObject_GetAttrStri
 PyObject* entry_text(PyObject* self) { return PyObject_Repr(entry_of(self)->function); }
 PyObject* entry_names(PyObject* self, PyObject*) { return PyObject_Dir(entry_of(self)->function); }
 
-using OwnedByEntry = Collected<Entry, &Entry::function, &Entry::code, &Entry::quick, &Entry::names, &Entry::place, &Entry::form>;
+using OwnedByEntry = Collected<Entry, &Entry::function, &Entry::code, &Entry::quick, &Entry::names, &Entry::place, &Entry::element, &Entry::form>;
 
 PyMemberDef entry_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Entry, call), READONLY, nullptr},
                          {"__weaklistoffset__", T_PYSSIZET, offsetof(Entry, weak), READONLY, nullptr},
@@ -258,10 +306,12 @@ PyType_Spec entry_spec = {"framework._native.Entry", sizeof(Entry), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, entry_slots};
 PyTypeObject* entry_type = nullptr;
 
-nb::object entry(nb::object function, nb::object quick, nb::dict names, nb::object place, nb::object form) {
+nb::object entry(nb::object function, nb::object quick, nb::dict names, nb::object place, nb::object element, nb::object form) {
     if (!PyFunction_Check(function.ptr())) throw nb::type_error("entry: function must be one of Python");
     if (!place.is_none() && (!PyTuple_CheckExact(place.ptr()) || PyTuple_GET_SIZE(place.ptr()) != 4))
         throw nb::type_error("entry: place must be (name, exact, record, plan) or None");
+    if (!element.is_none() && (!PyTuple_CheckExact(element.ptr()) || PyTuple_GET_SIZE(element.ptr()) != 6))
+        throw nb::type_error("entry: element must be (record, kinds, weak, whole, short road, operands) or None");
     if (!form.is_none() && (!PyTuple_CheckExact(form.ptr()) || PyTuple_GET_SIZE(form.ptr()) != 6))
         throw nb::type_error("entry: form must be (record, kinds, name, inputs, plan, rule) or None");
     auto* e = PyObject_GC_New(Entry, entry_type);
@@ -272,6 +322,7 @@ nb::object entry(nb::object function, nb::object quick, nb::dict names, nb::obje
     e->quick = quick.release().ptr();
     e->names = names.release().ptr();
     e->place = place.release().ptr();
+    e->element = element.release().ptr();
     e->form = form.release().ptr();
     PyObject_GC_Track(reinterpret_cast<PyObject*>(e));
     return nb::steal(reinterpret_cast<PyObject*>(e));
@@ -288,7 +339,8 @@ FW_BIND(m) {
     m.def("set_up_entries", [](nb::object late) { asked_late = late.release().ptr(); });
     m.def("set_up_forms", [](nb::object writing) { write = writing.release().ptr(); });
     m.def("choose_from_here", [] { choosing = true; });
-    m.def("entry", &entry, nb::arg("function"), nb::arg("quick").none(), nb::arg("names"), nb::arg("place").none(), nb::arg("form").none());
+    m.def("entry", &entry, nb::arg("function"), nb::arg("quick").none(), nb::arg("names"), nb::arg("place").none() = nb::none(),
+          nb::arg("element").none() = nb::none(), nb::arg("form").none() = nb::none());
 }
 
 }  // namespace fw::tensors

@@ -279,6 +279,8 @@ nb::object run_jointly(PyObject* op, PyObject* const* args, Py_ssize_t n, Py_ssi
     return run(c);
 }
 
+}  // namespace
+
 // `Elementwise.run`: where nothing is to be promoted, that is for tensors of one dtype that the record computes in, and
 // Python's floats among floating ones, whole numbers among those of 64 bits; or where whole numbers become the default
 // floating ones.
@@ -314,6 +316,8 @@ PyObject* elementwise_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyO
     });
 }
 
+namespace {
+
 PyMethodDef elementwise_run_method = {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&elementwise_run)),
                                       METH_FASTCALL | METH_KEYWORDS, "``Op.run``, which promotes the inputs first."};
 
@@ -325,7 +329,8 @@ PyMethodDef call_method = {"__call__", reinterpret_cast<PyCFunction>(reinterpret
                            METH_FASTCALL | METH_KEYWORDS,
                            "For rules: on tensors the recorded road, on arrays only the kernel."};
 
-// The tensor of an elementwise record's result. Its operands are tensors of one dtype, or the second one is a number.
+}  // namespace
+
 PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         const Py_ssize_t operands = (n - 2) / 2;  // op, operands, their arrays, whether it is recorded
@@ -380,6 +385,8 @@ PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
         return result.release().ptr();
     });
 }
+
+namespace {
 
 PyMethodDef elementwise_method = {"elementwise", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&elementwise)),
                                   METH_FASTCALL, nullptr};

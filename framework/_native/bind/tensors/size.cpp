@@ -1,4 +1,5 @@
-// The methods of `Size` (size.py) that programs call most: what is cut out of a shape, or added to it.
+// The methods of `Size` (size.py) that programs call most: what is cut out of a shape, or added to it. Sizes as functions are given
+// them.
 #include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
@@ -25,6 +26,24 @@ PyObject* joined(PyObject* self, PyObject* other) {
     });
 }
 
+// `f(2, 3)`, `f((2, 3))` and `f([2, 3])` alike as a tuple of ints; None where Python is to look: (sizes), none of them negative if so
+template <bool NEGATIVE> PyObject* numbers_of(PyObject*, PyObject* sizes) {
+    if (!PyTuple_CheckExact(sizes)) Py_RETURN_NONE;
+    PyObject* only = PyTuple_GET_SIZE(sizes) == 1 ? PyTuple_GET_ITEM(sizes, 0) : nullptr;
+    PyObject* numbers = only && (PyTuple_Check(only) || PyList_CheckExact(only)) ? PySequence_Tuple(only) : Py_NewRef(sizes);
+    if (!numbers) return nullptr;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(numbers); ++i) {
+        PyObject* n = PyTuple_GET_ITEM(numbers, i);
+        int beyond = 0;
+        if (PyLong_CheckExact(n) && (NEGATIVE || PyLong_AsLongAndOverflow(n, &beyond) >= 0)) continue;
+        Py_DECREF(numbers);
+        Py_RETURN_NONE;
+    }
+    return numbers;
+}
+
+PyMethodDef functions_of_sizes[] = {{"ints_of", numbers_of<true>, METH_O, nullptr}, {"sizes_of", numbers_of<false>, METH_O, nullptr},
+                                    {nullptr, nullptr, 0, nullptr}};
 PyMethodDef methods[] = {{"__getitem__", item, METH_O | METH_COEXIST, nullptr},
                          {"__add__", joined, METH_O | METH_COEXIST, nullptr}};
 
@@ -37,6 +56,9 @@ void set_up(nb::object size) {
 
 }  // namespace
 
-FW_BIND(m) { m.def("set_up_size", &set_up); }
+FW_BIND(m) {
+    m.def("set_up_size", &set_up);
+    if (PyModule_AddFunctions(m.ptr(), functions_of_sizes) < 0) throw nb::python_error();
+}
 
 }  // namespace fw::tensors

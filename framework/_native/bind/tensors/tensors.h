@@ -62,6 +62,10 @@ nb::object make_plain_node(PyObject* op, PyObject* edges);
 // The node of a record's call with these results; null where Python is to make it.
 nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* arrays, Py_ssize_t n, PyObject* const* results,
                    Py_ssize_t count, PyObject* settings);
+// The tensor of an elementwise record's result: (record, operands, their arrays, whether it is recorded). The operands are tensors of
+// one dtype, or the second one is a number; `plain` is Python's function of the same arguments, for what is unusual.
+PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n);
+PyObject* elementwise_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* names);  // `Elementwise.run`
 // A method that Python has for what is unusual.
 PyObject* by_python(PyObject* f, PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names);
 // The CPU's function of a record; `narrow`: for bfloat16.
