@@ -1,4 +1,5 @@
-"""Quotients, shifts and divisors of whole numbers, casts to narrow and complex numbers, lines in turned order: against NumPy."""
+"""Quotients, shifts and divisors of whole numbers, casts to narrow and complex numbers, lines in turned order:
+against NumPy."""
 
 import numpy as np
 import pytest
@@ -48,7 +49,8 @@ def test_two_whole_numbers_in_every_form(name, dtype):
     draw, least, most = np.random.default_rng(5), np.iinfo(dtype).min, np.iinfo(dtype).max
     odd = np.array([0, 1, -1, 2, 31, 32, 63, 64, 65, 7, -64, least, least + 1, most, most - 1, 12, 18], dtype)
     x, y = (a.reshape(-1).copy() for a in np.meshgrid(odd, odd))
-    x, y = np.concatenate([x, draw.integers(-99, 99, 500, dtype)]), np.concatenate([y, draw.integers(1, 99, 500, dtype)])
+    x = np.concatenate([x, draw.integers(-99, 99, 500, dtype)])
+    y = np.concatenate([y, draw.integers(1, 99, 500, dtype)])
     if name == "remainder":
         x, y = x[y != 0], y[y != 0]
     ours, theirs = getattr(module, name), getattr(np, name)

@@ -308,7 +308,7 @@ def fast(function: Callable) -> Callable:
         if isinstance(thing, Op) and type(thing).__call__ is Op.__call__ and "cpu" in vars(thing) \
                 and getattr(thing.cpu, "__self__", None) is not thing:
             replaced[name] = thing.cpu
-        elif type(behind(thing)) is FunctionType and (quick := fast(thing)) is not thing:
+        elif callable(thing) and type(behind(thing)) is FunctionType and (quick := fast(thing)) is not thing:
             replaced[name] = quick
     if replaced:
         made = FunctionType(function.__code__, {**function.__globals__, **replaced}, function.__name__,

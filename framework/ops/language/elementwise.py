@@ -66,8 +66,8 @@ class Elementwise(Op):
     writes: the kinds of dtype of tensors that its result may be written straight into (default: those that
         the result can have); to be given where a kernel can fail in the middle.
     whole: whether it leaves whole numbers as they are, so that its in-place form has nothing to write.
-    check: ``check(name, *arrays)`` before each call of NumPy, which raises for operands without a result; native
-        kernels leave those to it.
+    check: ``check(name, *arrays)`` before each call of NumPy, which raises for operands without a result;
+        native kernels leave those to it.
     """
 
     def __init__(self, name: str, inputs: str, expr: str, *, settings: str = "", result: str = "same",
@@ -512,6 +512,11 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
     return entered_element(function, *function.known)  # type: ignore[attr-defined]
 
 
+def usually(same: Callable) -> Callable[[Callable], Callable]:
+    """A decorator: a call of the function with two operands and nothing else is one of ``same``."""
+    return lambda function: entered_element(function, *same.known)  # type: ignore[attr-defined]
+
+
 def _without_hope(op: Elementwise, input: Any, other: Any) -> bool:
     """Whether Python has nothing to try: then the op's own message is the better one.
 
@@ -534,7 +539,8 @@ def reflected(function: Callable, name: str, symbol: str, float32_on_a_gpu: bool
     swapped.__doc__ = f"``other {symbol} input``."
     swapped.__name__ = swapped.__qualname__ = name
     swapped.__module__ = sys._getframe(1).f_globals["__name__"]
-    entered = entered_element(swapped, *operator.known, swapped=True)
+    op, kinds, weak, whole, road = operator.known
+    entered = entered_element(swapped, op, kinds, weak, whole, road, swapped=True)
     public("", method=f"__{name}__", deferred=True)(entered)
 
 

@@ -11,7 +11,7 @@ from ...dtypes import FLOAT, INEXACT, complex128, float64, get_default_dtype
 from ...errors import DivisionError, DTypeError, LayoutError, kind_of
 from ...tensor import Tensor
 from ..convert.cast import cast, from_array, to
-from ..language.elementwise import Elementwise, elementwise, reflected
+from ..language.elementwise import Elementwise, elementwise, reflected, usually
 from ..record import autocast
 from ..record.args import is_foreign, tensor_arg
 from ..record.into import Call, run_call
@@ -178,6 +178,7 @@ _add_call, _sub_call = _with_alpha(_plus.op, 1), _with_alpha(_minus.op, -1)
 
 
 @public(method=True, inplace=True, op=_plus.op, call=_add_call)
+@usually(_plus)
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input + alpha * other``. Shapes broadcast; dtypes are promoted.
 
@@ -191,6 +192,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
 
 
 @public(method="sub subtract", inplace=True, alias="subtract", op=_minus.op, call=_sub_call)
+@usually(_minus)
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input - alpha * other``. Shapes broadcast; dtypes are promoted.
 
@@ -214,6 +216,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 @public(method="div divide true_divide", inplace=True, alias="divide true_divide", op=_quotient.op)
+@usually(_quotient)
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
     """``input / other``; ``rounding_mode`` "floor" or "trunc" rounds the quotient and keeps integers integer.
 

@@ -30,8 +30,8 @@ def entered_element(function: Callable, record: Any, kinds: str, weak: str, whol
     """What stands for the function of an elementwise record of one or two operands.
 
     kinds: of dtype that need no promotion (of two operands "" for any); weak: those with which any number of
-    Python's may stand, whole: those with which whole ones may. road: ``single`` or ``pair``. swapped: whether
-    the second argument is the first operand.
+    Python's may stand, whole: those with which whole ones may. road: ``single`` or ``pair``. swapped:
+    whether the second argument is the first operand.
     """
     element = (record, kinds, weak, whole, road, -2 if swapped else len(record.inputs))
     return function if Entry is None else _native.module.entry(function, None, {}, element=element)

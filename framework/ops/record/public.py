@@ -123,7 +123,7 @@ def with_out(function: Callable[..., T], name: str | None = None,
                 return plain(*args, **settings) if settings else plain(*args)
             except TypeError:
                 if names.keys().isdisjoint(settings):
-                    if (asked := asked_late(call, args, settings)) is not NotImplemented:
+                    if (asked := asked_late(entry, args, settings)) is not NotImplemented:
                         return asked
                     raise
         elif plan is not None and names.keys().isdisjoint(settings) \
@@ -140,8 +140,8 @@ def with_out(function: Callable[..., T], name: str | None = None,
     call.__wrapped__ = _Outlined(function)  # type: ignore[attr-defined, assignment]
     call.without_out = function  # type: ignore[attr-defined]
     call.also = names  # type: ignore[attr-defined]
-    call = entered(call, unchosen, names, (name, exact, op, plan))
-    return call
+    entry = entered(call, unchosen, names, (name, exact, op, plan))
+    return entry
 
 
 def _arguments(function: Callable) -> tuple[list[str], list[str], str]:
@@ -194,7 +194,7 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
             return function(*args, **settings) if settings else function(*args)
         except TypeError:
             if names.keys().isdisjoint(settings):
-                if (asked := asked_late(call, args, settings)) is not NotImplemented:
+                if (asked := asked_late(entry, args, settings)) is not NotImplemented:
                     return asked
                 raise
         hints = {name: settings.pop(name) for name in HINTS if name in settings and not names.get(name, name)}
@@ -202,8 +202,8 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
         result: Any = function(*args, **settings)
         return hinted(result, function.__name__, **hints) if hints else result
     call.also = names  # type: ignore[attr-defined]
-    call = entered(call, without_choosing(function), names)
-    return call
+    entry = entered(call, without_choosing(function), names)
+    return entry
 
 
 def hinted(result: Tensor, op: str, layout: Any = None, pin_memory: Any = False) -> Tensor:
@@ -233,7 +233,7 @@ def with_old_reduction(function: Callable[..., T]) -> Callable[..., T]:
             return function(*args, **settings) if autocast.used else plain(*args, **settings)
         except TypeError:
             if settings.keys().isdisjoint(("size_average", "reduce")):
-                if (asked := asked_late(call, args, settings)) is not NotImplemented:
+                if (asked := asked_late(entry, args, settings)) is not NotImplemented:
                     return asked
                 raise
         average, reduce = settings.pop("size_average", None), settings.pop("reduce", None)
@@ -243,8 +243,8 @@ def with_old_reduction(function: Callable[..., T]) -> Callable[..., T]:
                           UserWarning, stacklevel=2)
             settings["reduction"] = word
         return function(*args, **settings)
-    call = entered(call, plain, {"size_average": "", "reduce": ""})
-    return call
+    entry = entered(call, plain, {"size_average": "", "reduce": ""})
+    return entry
 
 
 def compute_into(record: Any, inputs: tuple, settings: dict[str, Any], out: Any, op: str) -> Tensor:
