@@ -151,7 +151,8 @@ def outcome(function, *args):
 
 @pytest.mark.parametrize("name", [
     "__add__", "__rsub__", "__sub__", "__mul__", "__truediv__", "__rtruediv__", "__lt__", "__eq__", "__and__",
-    "__mod__", "__rmod__", "__floordiv__", "__rshift__", "add", "maximum", "atan2", "gcd", "logical_or", "copysign"])
+    "__mod__", "__rmod__", "__floordiv__", "__rshift__", "add", "maximum", "atan2", "gcd", "logical_or",
+    "copysign"])
 @pytest.mark.filterwarnings("ignore")
 def test_two_operands_as_python_has_them(name):
     entry = METHODS[name]

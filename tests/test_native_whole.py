@@ -1,4 +1,4 @@
-"""Quotients, shifts and divisors of whole numbers, casts to narrow and complex numbers, lines in turned order:
+"""Quotients, shifts, divisors of whole numbers, casts to narrow and complex numbers, lines in turned order:
 against NumPy."""
 
 import numpy as np
