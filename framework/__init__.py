@@ -7,6 +7,9 @@ from math import nan as nan
 from math import pi as pi
 from typing import Any as _Any
 
+from .collector import patience as _patience  # first: it is for what comes
+
+# isort: split
 from . import errors as errors
 from . import ops as ops
 from . import protocols as _protocols
@@ -630,6 +633,7 @@ from .typed import ShortTensor as ShortTensor
 from .typed import set_default_tensor_type as set_default_tensor_type
 
 newaxis = None
+_patience.end()
 __version__ = "0.1.0"
 
 _LAZY = (
