@@ -4,7 +4,7 @@ import gc
 
 
 class Patience:
-    """From here to ``end()`` young objects are looked through when there are ten thousand new ones, not 700.
+    """From here to ``end()`` young objects are looked through when there are NUMBER new ones, not 700.
 
     A hundred times less often: that takes a fifth of the import otherwise, where it finds nothing.
     """
