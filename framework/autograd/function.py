@@ -231,21 +231,24 @@ class FunctionNode(Node):
 
 def _finish(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, outputs: tuple) -> tuple:
     """The tensors to give out, with the node of the call on those that carry a gradient."""
-    recorded = state.recording and any(ctx.needs_input_grad)
-    _check_marks(cls, ctx, args, outputs, recorded)
+    recorded = state.recording and True in ctx.needs_input_grad
+    if ctx._dirty:
+        _check_marks(cls, ctx, args, outputs, recorded)
     # fresh tensors over the same memory: an output that forward put on ctx must not lead to the node
     results = tuple([_give_out(x, ctx._dirty) if isinstance(x, Tensor) else x for x in outputs])
-    carries = [isinstance(x, Tensor) and x._array.dtype.kind in INEXACT and not _among(x, ctx._plain)
+    plain = ctx._plain
+    carries = [isinstance(x, Tensor) and x._array.dtype.kind in INEXACT and not (plain and _among(x, plain))
                for x in outputs]
-    if recorded and any(carries):
+    if recorded and True in carries:
         call = _Call(cls, ctx, args, outputs, results)
         node = FunctionNode(call, edges, None, None, {}, None)
-        _keep(ctx, node, outputs, results)
+        if ctx._tensors:
+            _keep(ctx, node, outputs, results)
         for i, result in enumerate(results):
             if carries[i]:
                 enters = not is_recorded(result._node)
                 result._node = node if len(results) == 1 else Pick(node, i)
-                if _among(result, ctx._dirty):
+                if ctx._dirty and _among(result, ctx._dirty):
                     replay_views(result, enters)
     if state.levels:
         push_function(cls, ctx, edges, args, outputs, results, carries)
@@ -269,7 +272,7 @@ def _check_marks(cls: type, ctx: FunctionCtx, args: tuple, outputs: tuple, recor
 
 
 def _give_out(x: Tensor, dirty: tuple) -> Tensor:
-    if _among(x, dirty):
+    if dirty and _among(x, dirty):
         return x
     hand_out(x)
     result = wrap(x._array, type(x))
@@ -278,13 +281,11 @@ def _give_out(x: Tensor, dirty: tuple) -> Tensor:
 
 
 def _among(x: Any, items: tuple) -> bool:
-    return bool(items) and any(x is item for item in items)
+    return any(x is item for item in items)
 
 
 def _keep(ctx: FunctionCtx, node: Node, outputs: tuple, results: tuple) -> None:
     """Put the saved tensors on the node, as arrays; the engine frees them as it does for any op."""
-    if not ctx._tensors:
-        return
     saved: list[_Saved | None] = []
     versions = []
     for t in ctx._tensors:
@@ -434,7 +435,7 @@ def _backward_of(cls: Any) -> Callable:
 
 def _kind(x: Any) -> _Kind | None:
     if type(x) is Tensor and type(x._array) is ndarray:
-        return _Kind(x._array.shape, x.dtype, CPU)
+        return tuple.__new__(_Kind, (x._array.shape, x.dtype, CPU))  # which calling it does in two steps
     return _Kind(x.shape, x.dtype, x.device) if isinstance(x, Tensor) else None
 
 
