@@ -416,13 +416,17 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
         ignore_index = number_arg(ignore_index, op, "ignore_index")
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"{op}: label_smoothing must be in [0, 1], got {label_smoothing}")
+    if weight is None and type(input) is type(target) is Tensor and _are_usual(input._array, target._array):
+        if reduction not in _REDUCTIONS:
+            raise ValueError(f"{op}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
+        return _loss_of(input, target, None, ignore_index, label_smoothing, reduction)
     tensor_arg(input, op, "input"), tensor_arg(target, op, "target")
     if input.ndim and target.shape == input.shape and target.is_floating_point():
         if ignore_index >= 0:
             raise ValueError(f"{op}: ignore_index={ignore_index} applies to class numbers, but target holds "
                              f"probabilities; leave it out")
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
-    if reduction not in ("mean", "sum", "none"):
+    if reduction not in _REDUCTIONS:
         raise ValueError(f"{op}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
     x, t = _batched(input, target, op)
     _class_weights(weight, x, op)
@@ -430,15 +434,29 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
     wide = float32 if dtype.numpy.itemsize == 2 else dtype
     if weight is not None:
         weight = _as(weight.detach(), wide)
-    try:
-        out = cross_entropy_op.run(_as(x, wide), _as(t, int64), weight, ignore=ignore_index,
-                                   smoothing=float(label_smoothing), reduction=reduction)[0]
-    except IndexError as error:
-        error.__notes__.clear()  # a target that is no class: the record's settings add nothing
-        raise
+    out = _loss_of(_as(x, wide), _as(t, int64), weight, ignore_index, label_smoothing, reduction)
     out = _as(out, dtype)
     single = reduction == "none" and out.shape != target.shape
     return take_shape(out, target.shape) if single else out
+
+
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+def _are_usual(x: Any, target: Any) -> bool:
+    """Whether nothing is to be said of scores (N, C, d1...) and class numbers, or done before the record."""
+    return type(x) is type(target) is np.ndarray and x.dtype.char in "fd" and target.dtype.char == "l" \
+        and x.ndim > 1 and target.shape == x.shape[:1] + x.shape[2:]
+
+
+def _loss_of(x: Tensor, target: Tensor, weight: Tensor | None, ignore: int, smoothing: float,
+             reduction: str) -> Tensor:
+    try:
+        return cross_entropy_op.run(x, target, weight, ignore=ignore, smoothing=float(smoothing),
+                                    reduction=reduction)[0]
+    except IndexError as error:
+        error.__notes__.clear()  # a target that is no class: the record's settings add nothing
+        raise
 
 
 def _by_class(x: Tensor, weight: Tensor | None) -> Tensor:

@@ -143,9 +143,14 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     >>> fw.clamp(fw.tensor([-2.0, 0.5, 2.0]), -1.0, 1.0)
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    if type(input) is Tensor and type(min) in _NUMBERS and type(max) in _NUMBERS \
-            and input._array.dtype.kind in FLOATING:
-        return _clamp_both.run(input, low=min, high=max)
+    if type(input) is Tensor and input._array.dtype.kind in FLOATING:
+        if type(min) in _NUMBERS:
+            if type(max) in _NUMBERS:
+                return _clamp_both.run(input, low=min, high=max)
+            if max is None:
+                return clamp_min_op.run(input, low=min)
+        elif min is None and type(max) in _NUMBERS:
+            return _clamp_high.run(input, high=max)
     if type(min) is float is type(max) and (x := _as_limited(tensor_arg(input, "clamp"))) is not None:
         return _clamp_both.run(x, low=min, high=max)
     if max is None and of_one_dtype(input, min) is True:
