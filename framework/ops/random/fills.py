@@ -206,9 +206,15 @@ def random_(input: Tensor, low: Any = None, high: Any = None, *, generator: Gene
     >>> fw.zeros(2).random_(3, 4)
     tensor([3., 3.])
     """
+    kind = input.dtype
+    if high is None and not bounds and generator is None:
+        top = _exact_integers(kind)
+        if low is not None:
+            top = low if type(low) is int and 0 < low <= top else 0
+        if top and drawn_at_once("into_integers", input, 0, top, "random_") is input:
+            return input
     if bounds:
         low, high = _bounds(low, high, bounds, "random_")
-    kind = input.dtype
     if low is None and high is None:
         low, high = 0, _exact_integers(kind)
     elif high is None:

@@ -150,7 +150,14 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
             [0., 0.]])
     """
     if (found := _alike(tensors)) > 0:
-        return _joined_into(out, cat_op, tensors, one_dim(dim, found >> 1, "cat"))
+        ndim = found >> 1
+        at = dim if type(dim) is int and 0 <= dim < ndim else one_dim(dim, ndim, "cat")
+        if out is not None:
+            return _joined_into(out, cat_op, tensors, at)
+        if len(tensors) == 2:  # a list spread out takes Python a fifth of the call
+            first, second = tensors
+            return cat_op.run(first, second, dim=at)
+        return cat_op.run(*tensors, dim=at)
     xs = _list_of(tensors, "cat")
     try:
         shapes: list = [x._array.shape for x in xs]
@@ -191,7 +198,8 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
             [2, 4]])
     """
     if (found := _alike(tensors)) & 1 and found > 0:
-        xs, at = tensors, one_dim(dim, (found >> 1) + 1, "stack")
+        xs, ndim = tensors, (found >> 1) + 1
+        at = dim if type(dim) is int and 0 <= dim < ndim else one_dim(dim, ndim, "stack")
     else:
         xs = _list_of(tensors, "stack")
         at = one_dim(dim, xs[0].ndim + 1, "stack")

@@ -546,4 +546,4 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
         return entered_form(form, own, writes, method, others + 1, None, rule)
     if plan is None:
         return entered_form(form, None, None, method, 0, function, FUNCTION)
-    return form if whole or narrows else entered_form(form, None, None, method, 0, plan)
+    return entered_form(form, None, None, method, 0, plan, WHOLE if whole or narrows else 0)

@@ -3,6 +3,7 @@
 // of autocast, what asks first) the Python function knows for which this object stands, and as which it looks.
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include "bind/collected.h"
 #include "bind/tensors/placed.h"
@@ -99,7 +100,8 @@ nb::object placed(const Entry* e, PyObject* const* args, Py_ssize_t n, PyObject*
     return run_into(way);
 }
 
-// What else a form in place may be: of a record that leaves whole numbers as they are, or gives truth, which is written as numbers;
+// What else a form in place may be: of a record that leaves whole numbers as they are (and a plan that is of others, and of real
+// ones), or gives truth, which is written as numbers;
 // of a function, whose result is written, or that gives a view, as which the tensor sees its memory from there on.
 enum class Rule : long { none, whole, truth, function, view };
 
@@ -163,6 +165,8 @@ nb::object form_written(PyObject* form, PyObject* const* args, Py_ssize_t n, PyO
     const Rule rule = Rule(PyLong_AsLong(PyTuple_GET_ITEM(form, 5)));
     if (rule == Rule::function) return function_written(form, args, n, keywords);
     if (rule == Rule::view) return view_taken(form, args, n, keywords);
+    if (rule == Rule::whole && PyTuple_GET_ITEM(form, 4) != Py_None && std::strchr("iuc", PyArray_DESCR(array_of(args[0]))->kind))
+        return nb::object();
     const Way way = plan_of(form, args, n, keywords);
     if (!way.record.is_valid()) return nb::object();
     nb::object kinds = nb::borrow(PyTuple_GET_ITEM(form, 1));
