@@ -13,7 +13,8 @@ namespace fw::tensors {
 
 namespace {
 
-PyObject *word_out_given, *word_reduce, *word_reduce_ex, *word_function, *word_writes, *no_settings;
+PyObject *word_out_given, *word_reduce, *word_reduce_ex, *word_function, *word_writes, *word_name, *no_settings;
+constexpr npy_intp MOST_COPIED = 1 << 12;  // elements of a result that is made and copied
 PyObject *asked_late = nullptr, *write = nullptr;  // of `torch_function.py`, and of `ops/write/inplace.py`
 bool choosing = false;           // whether a block of autocast was ever opened
 
@@ -227,6 +228,22 @@ PyObject* element_made(PyObject* element, PyObject* const* args, Py_ssize_t n, b
     return elementwise(short_road, way, 6);
 }
 
+// The same in `out`: by the kernel if it may write there, else made and copied, which takes less than to see whether the kernel might.
+nb::object element_placed(PyObject* element, PyObject* const* args, Py_ssize_t n, PyObject* out) {
+    PyObject* op = PyTuple_GET_ITEM(element, 0);
+    const Held a = array_of(out);
+    if (!a || has_node(out) || PyArray_SIZE(a) > MOST_COPIED || is_watched()) return nb::object();
+    const nb::object inputs = gathered(args, n, nullptr).positional, writes = asked(op, word_writes), name = asked(op, word_name);
+    PyObject* call[] = {op, out, inputs.ptr(), no_settings, writes.ptr(), name.ptr()};
+    nb::object written = write_call(call);
+    if (written.is_valid()) return written;
+    bool done = false;
+    nb::object result = nb::steal(element_made(element, args, n, done));
+    if (!done) return nb::object();
+    if (!result.is_valid()) throw nb::python_error();
+    return put_into(out, result.ptr(), name.ptr());
+}
+
 PyObject* entry_call(PyObject* self, PyObject* const* args, size_t given, PyObject* keywords) {
     const Entry* e = entry_of(self);
     if (PyFunction_GET_CODE(e->function) != e->code || choosing) return PyObject_Vectorcall(e->function, args, given, keywords);
@@ -234,7 +251,16 @@ PyObject* entry_call(PyObject* self, PyObject* const* args, size_t given, PyObje
         const Py_ssize_t n = PyVectorcall_NARGS(given), operands = PyLong_AsSsize_t(PyTuple_GET_ITEM(e->element, 5));
         bool done = false;
         PyObject *result = nullptr, *turned[] = {n > 1 ? args[1] : nullptr, args[0]};
-        if (!keywords && n == std::abs(operands)) result = element_made(e->element, operands < 0 ? turned : args, n, done);
+        if (n == std::abs(operands) && !keywords) {
+            result = element_made(e->element, operands < 0 ? turned : args, n, done);
+        } else if (n == operands && PyTuple_GET_SIZE(keywords) == 1 && PyTuple_GET_ITEM(keywords, 0) == word_out_given) {
+            result = guarded([&] {
+                done = true;
+                nb::object out = element_placed(e->element, args, n, args[n]);
+                done = out.is_valid();
+                return out.release().ptr();
+            });
+        }
         return done ? result : PyObject_Vectorcall(e->function, args, given, keywords);
     }
     if (e->form != Py_None) {
@@ -335,7 +361,7 @@ nb::object entry(nb::object function, nb::object quick, nb::dict names, nb::obje
 }  // namespace
 
 FW_BIND(m) {
-    word_writes = word("writes"), no_settings = taken(PyDict_New()).release().ptr();
+    word_writes = word("writes"), word_name = word("name"), no_settings = taken(PyDict_New()).release().ptr();
     word_out_given = word("out"), word_reduce = word("__reduce__"), word_reduce_ex = word("__reduce_ex__"), word_function = word("entry_of");
     entry_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&entry_spec));
     if (!entry_type) throw nb::python_error();

@@ -128,6 +128,15 @@ bool has_arrived(PyObject* out, PyObject* result, PyObject* name) {
     return true;
 }
 
+}  // namespace
+
+nb::object put_into(PyObject* out, PyObject* result, PyObject* name) {
+    if (has_arrived(out, result, name)) return nb::borrow(out);
+    return taken(PyObject_CallFunctionObjArgs(check_result, out, result, name, Py_False, nullptr));
+}
+
+namespace {
+
 // Several results; null where Python is to look at them.
 nb::object arrived(const nb::object& outs, PyObject* results, PyObject* name, const Targets& to) {
     const Py_ssize_t n = PyTuple_Check(results) ? PyTuple_GET_SIZE(results) : -1;

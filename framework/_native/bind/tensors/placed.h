@@ -43,5 +43,7 @@ bool is_awaited();  // whether this thread's kernel writes into memory that was 
 // results, or None; and what a record gives: (record, inputs, settings, out, name).
 nb::object run_into(PyObject* const* args);
 nb::object compute_into(PyObject* const* args);
+// A result that is there, in `out` by the rules of `check_out` of `public.py`.
+nb::object put_into(PyObject* out, PyObject* result, PyObject* name);
 
 }  // namespace fw::tensors
