@@ -272,3 +272,26 @@ def test_methods_do_not_take_out():
     with pytest.raises(TypeError, match="out"):
         fw.ones(2).sum(0, out=fw.empty(()))
     assert bare(fw.sum) is fw.Tensor.sum
+
+
+def test_what_a_review_found():
+    """Memory that is shared between dtypes, numbers beyond float16, numbers beyond floats, names in errors."""
+    for raw in (np.zeros(32, np.uint8), np.zeros(64, np.uint8)):
+        x = fw.from_numpy(raw.view(np.float32 if len(raw) == 32 else np.float64))
+        part = fw.from_numpy(raw[:8].view(bool))
+        part.copy_(fw.tensor([1, 0, 1, 1, 0, 1, 1, 1]))
+        assert x.copy_(part).tolist() == [1, 0, 1, 1, 0, 1, 1, 1]
+    assert fw.zeros(1, dtype=fw.float16).copy_(fw.tensor([100000])).item() == float("inf")
+    assert fw.zeros(1).copy_(fw.tensor([2**40])).item() == 2**40
+    for call in (lambda x: x.exponential_(10**400), lambda x: x.cauchy_(10**400, 1),
+                 lambda x: x.log_normal_(0, 10**400), lambda x: x.bernoulli_(10**400)):
+        with pytest.raises(OverflowError, match="too large to convert to float"):
+            call(fw.zeros(3))
+    with pytest.raises(TypeError, match="random_: unexpected argument 'reduction'"):
+        fw.Tensor.random_(0, reduction=1)
+    with pytest.raises(fw.errors.AutogradError, match=r"^atanh: .* overlapping"):
+        fw.atanh(fw.zeros(3, 2), out=fw.zeros(1, 2).expand(3, 2))
+    for call, name in ((lambda x: x.clamp_max_(x=0), r"clamp_max_\(\)"),
+                       (lambda x: x.unsqueeze_(0, input=x), r"unsqueeze_\(\)")):
+        with pytest.raises(TypeError, match=name):
+            call(fw.ones(2))

@@ -206,6 +206,8 @@ def random_(input: Tensor, low: Any = None, high: Any = None, *, generator: Gene
     >>> fw.zeros(2).random_(3, 4)
     tensor([3., 3.])
     """
+    if bounds:
+        low, high = _bounds(low, high, bounds, "random_")
     kind = input.dtype
     if high is None and not bounds and generator is None:
         top = _exact_integers(kind)
@@ -213,8 +215,6 @@ def random_(input: Tensor, low: Any = None, high: Any = None, *, generator: Gene
             top = low if type(low) is int and 0 < low <= top else 0
         if top and drawn_at_once("into_integers", input, 0, top, "random_") is input:
             return input
-    if bounds:
-        low, high = _bounds(low, high, bounds, "random_")
     if low is None and high is None:
         low, high = 0, _exact_integers(kind)
     elif high is None:
@@ -251,7 +251,7 @@ def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | No
     True
     """
     if generator is None and type(lambd) in _NUMBERS and lambd > 0 and drawn_at_once(
-            "into_formula", input, _EXPONENTIAL, lambd, 0.0, "exponential_") is input:
+            "into_formula", input, _EXPONENTIAL, float(lambd), 0.0, "exponential_") is input:
         return input
     _real(input, "exponential_")
     lambd = _positive(lambd, "exponential_", "lambd")
@@ -279,7 +279,7 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
     (3,)
     """
     if generator is None and type(median) in _NUMBERS and type(sigma) in _NUMBERS and sigma > 0 \
-            and drawn_at_once("into_formula", input, _CAUCHY, median, sigma, "cauchy_") is input:
+            and drawn_at_once("into_formula", input, _CAUCHY, float(median), float(sigma), "cauchy_") is input:
         return input
     _real(input, "cauchy_")
     median, sigma = number_arg(median, "cauchy_", "median"), _positive(sigma, "cauchy_", "sigma")
@@ -304,7 +304,7 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
     True
     """
     if generator is None and type(mean) in _NUMBERS and type(std) in _NUMBERS and std > 0 and drawn_at_once(
-            "into_formula", input, _LOG_NORMAL, mean, std, "log_normal_") is input:
+            "into_formula", input, _LOG_NORMAL, float(mean), float(std), "log_normal_") is input:
         return input
     _real(input, "log_normal_")
     mean, std = number_arg(mean, "log_normal_", "mean"), _positive(std, "log_normal_", "std")
@@ -355,7 +355,7 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
     tensor([1., 1.])
     """
     if type(p) in _NUMBERS and generator is None \
-            and drawn_at_once("into_coins", input, p, "bernoulli_") is input:
+            and drawn_at_once("into_coins", input, float(p), "bernoulli_") is input:
         return input
     if isinstance(p, Tensor):
         floating(p, "bernoulli_", "p")

@@ -232,7 +232,7 @@ PyObject* element_made(PyObject* element, PyObject* const* args, Py_ssize_t n, b
 nb::object element_placed(PyObject* element, PyObject* const* args, Py_ssize_t n, PyObject* out) {
     PyObject* op = PyTuple_GET_ITEM(element, 0);
     const Held a = array_of(out);
-    if (!a || has_node(out) || PyArray_SIZE(a) > MOST_COPIED || is_watched()) return nb::object();
+    if (!a || has_node(out) || PyArray_SIZE(a) > MOST_COPIED || is_watched() || !memory_of(out)) return nb::object();
     const nb::object inputs = gathered(args, n, nullptr).positional, writes = asked(op, word_writes), name = asked(op, word_name);
     PyObject* call[] = {op, out, inputs.ptr(), no_settings, writes.ptr(), name.ptr()};
     nb::object written = write_call(call);
@@ -270,6 +270,7 @@ PyObject* entry_call(PyObject* self, PyObject* const* args, size_t given, PyObje
             done = x.is_valid();
             return x.release().ptr();
         });
+        if (!result && done && keywords && PyErr_ExceptionMatches(PyExc_TypeError)) PyErr_Clear(), done = false;  // it knows its name
         return done ? result : PyObject_Vectorcall(e->function, args, given, keywords);
     }
     for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); ++i) {
@@ -309,6 +310,7 @@ PyObject* entry_reduced(PyObject* self, PyObject*) { return PyObject_GetAttrStri
 PyObject* entry_text(PyObject* self) { return PyObject_Repr(entry_of(self)->function); }
 PyObject* entry_names(PyObject* self, PyObject*) { return PyObject_Dir(entry_of(self)->function); }
 
+// Nothing is cleared: whatever else is in a cycle can be, and a call finds what it needs as long as there is one.
 using OwnedByEntry = Collected<Entry, &Entry::function, &Entry::code, &Entry::quick, &Entry::names, &Entry::place, &Entry::element, &Entry::form>;
 
 PyMemberDef entry_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Entry, call), READONLY, nullptr},
@@ -327,7 +329,6 @@ PyType_Slot entry_slots[] = {{Py_tp_call, slot_of(PyVectorcall_Call)},
                        {Py_tp_setattro, slot_of(entry_set)},
                        {Py_tp_repr, slot_of(entry_text)},
                        {Py_tp_traverse, slot_of(OwnedByEntry::traverse)},
-                       {Py_tp_clear, slot_of(OwnedByEntry::clear)},
                        {Py_tp_dealloc, slot_of(OwnedByEntry::free)},
                        {Py_tp_methods, entry_methods},
                        {Py_tp_members, entry_members},

@@ -2,6 +2,7 @@
 // first. Each answers NotImplemented, and has changed nothing, where Python is to go the whole way.
 #include <algorithm>
 
+#include "bind/array_layout.h"
 #include "bind/move/copy.h"
 #include "bind/tensors/tensors.h"
 
@@ -187,12 +188,12 @@ bool write_over(nb::handle x, Array out) {
     return element_of(PyArray_DESCR(out.p), x.ptr(), bits) && moving::fill_over(bits, out);
 }
 
-// Whether NumPy makes every number of one type one of another as `cast` does, without a word: truth of any, whole numbers of whole or
-// floating ones, and others where none is lost.
+// Whether NumPy makes every number of one type one of another as `cast` does, without a word: truth of any, whole numbers of whole ones
+// and of floating ones that reach as far, and others where none is lost.
 bool turns_into(PyArray_Descr* from, PyArray_Descr* to) {
     const auto rank = [](char kind) { return kind == 'b' ? 0 : kind == 'i' || kind == 'u' ? 1 : kind == 'f' ? 2 : kind == 'c' ? 3 : -1; };
     const int x = rank(from->kind), y = rank(to->kind);
-    return x >= 0 && y >= x && (x == 0 || (x == 1 && y < 3) || PyArray_CanCastSafely(from->type_num, to->type_num));
+    return x >= 0 && y >= x && (x == 0 || (x == 1 && (y == 1 || (y == 2 && to->type_num != NPY_HALF))) || PyArray_CanCastSafely(from->type_num, to->type_num));
 }
 
 template <class T> void from_truth(PyArrayObject* a, PyArrayObject* b) {
@@ -217,7 +218,9 @@ bool truth_over(PyArrayObject* a, PyArrayObject* b) {
 }  // namespace
 
 bool convert_over(PyArrayObject* a, PyArrayObject* b) {
-    if (!PyArray_SAMESHAPE(a, b) || !turns_into(PyArray_DESCR(b), PyArray_DESCR(a)) || !nobody_looks()) return false;
+    if (!PyArray_SAMESHAPE(a, b) || !turns_into(PyArray_DESCR(b), PyArray_DESCR(a))) return false;
+    const auto to = ArrayLayout::extent(a), from = ArrayLayout::extent(b);
+    if ((from.first < to.second && to.first < from.second) || !nobody_looks()) return false;  // NumPy writes over what it is to read
     if (!truth_over(a, b) && PyArray_CopyInto(a, b) < 0) throw nb::python_error();
     return true;
 }
