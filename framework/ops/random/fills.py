@@ -279,7 +279,8 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
     (3,)
     """
     if generator is None and type(median) in _NUMBERS and type(sigma) in _NUMBERS and sigma > 0 \
-            and drawn_at_once("into_formula", input, _CAUCHY, float(median), float(sigma), "cauchy_") is input:
+            and drawn_at_once("into_formula", input, _CAUCHY, float(median), float(sigma),
+                              "cauchy_") is input:
         return input
     _real(input, "cauchy_")
     median, sigma = number_arg(median, "cauchy_", "median"), _positive(sigma, "cauchy_", "sigma")
