@@ -1,11 +1,10 @@
 // Public functions as their callers find them: a plain call goes straight to the function that computes, without the tuple
 // and the dictionary that Python makes for `*args, **settings`. Whatever else there is to know (other names of arguments, blocks
 // of autocast, what asks first) the Python function knows for which this object stands, and as which it looks.
-#include <algorithm>
 #include <cstddef>
-#include <cstring>
 
 #include "bind/collected.h"
+#include "bind/tensors/entries.h"
 #include "bind/tensors/placed.h"
 #include <structmember.h>
 
@@ -13,9 +12,8 @@ namespace fw::tensors {
 
 namespace {
 
-PyObject *word_out_given, *word_reduce, *word_reduce_ex, *word_function, *word_writes, *word_name, *no_settings;
-constexpr npy_intp MOST_COPIED = 1 << 12;  // elements of a result that is made and copied
-PyObject *asked_late = nullptr, *write = nullptr;  // of `torch_function.py`, and of `ops/write/inplace.py`
+PyObject *word_out_given, *word_reduce, *word_reduce_ex, *word_function;
+PyObject* asked_late = nullptr;  // of `torch_function.py`
 bool choosing = false;           // whether a block of autocast was ever opened
 
 struct Entry {
@@ -27,9 +25,8 @@ struct Entry {
     PyObject* quick;     // what computes
     PyObject* names;     // a dictionary, whose keys are further names of arguments
     PyObject* place;     // (name, exact, record, plan) of a function with `out=`; or None
-    PyObject* element;   // of an elementwise function, which has no `quick`: (record, kinds of dtype, those that
-                         // take any number, those that take whole ones, short road, operands: -2 for two in the other order)
-    PyObject* form;      // of a form in place, which has no `quick`: (record, the kinds of dtype that it writes, name, inputs, plan, rule)
+    PyObject* element;   // of an elementwise function, which has no `quick`: its parts (`elements.cpp`); or None
+    PyObject* form;      // of a form in place, which has no `quick` either: its parts (`forms.cpp`); or None
     void close() {
         if (weak) PyObject_ClearWeakRefs(reinterpret_cast<PyObject*>(this));
     }
@@ -53,8 +50,7 @@ struct Given {
 
 // The arguments as Python passes them, but `out=`.
 Given gathered(PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    Given given{taken(PyTuple_New(n)), taken(PyDict_New())};
-    for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(given.positional.ptr(), i, Py_NewRef(args[i]));
+    const Given given{tuple_of(args, n), taken(PyDict_New())};
     for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); ++i) {
         PyObject* key = PyTuple_GET_ITEM(keywords, i);
         if (key != word_out_given && PyDict_SetItem(given.settings.ptr(), key, args[n + i]) < 0) throw nb::python_error();
@@ -101,166 +97,14 @@ nb::object placed(const Entry* e, PyObject* const* args, Py_ssize_t n, PyObject*
     return run_into(way);
 }
 
-// What else a form in place may be: of a record that leaves whole numbers as they are (and a plan that is of others, and of real
-// ones), or gives truth, which is written as numbers;
-// of a function, whose result is written, or that gives a view, as which the tensor sees its memory from there on.
-enum class Rule : long { none, whole, truth, function, view };
-
-// The record that a call of a form in place is of, its inputs and settings; a null record where Python is to look at it.
-struct Way {
-    nb::object record, inputs, settings;
-};
-
-Way plan_of(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    PyObject* plan = PyTuple_GET_ITEM(form, 4);
-    if (plan == Py_None) {
-        if (keywords || n != PyLong_AsSsize_t(PyTuple_GET_ITEM(form, 3))) return {};
-        return {nb::borrow(PyTuple_GET_ITEM(form, 0)), gathered(args, n, nullptr).positional, nb::borrow(no_settings)};
-    }
-    nb::object way = taken(PyObject_Vectorcall(plan, args, size_t(n), keywords));
-    if (!PyTuple_CheckExact(way.ptr()) || PyTuple_GET_SIZE(way.ptr()) != 3) return {};
-    return {nb::borrow(PyTuple_GET_ITEM(way.ptr(), 0)), nb::borrow(PyTuple_GET_ITEM(way.ptr(), 1)), nb::borrow(PyTuple_GET_ITEM(way.ptr(), 2))};
-}
-
-bool is_watched() { return asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none() || !asked(quiet, word_settle).is_none(); }
-
-bool is_free(PyObject* x) { return !PyObject_TypeCheck(x, tensor_type) || (array_of(x) && !is_followed(x)); }
-
-// The result of a function of Python into the first of its arguments.
-nb::object function_written(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    const Py_ssize_t all = n + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
-    if (is_watched() || !std::all_of(args, args + all, is_free) || !memory_of(args[0])) return nb::object();
-    const nb::object result = taken(PyObject_Vectorcall(PyTuple_GET_ITEM(form, 4), args, size_t(n), keywords));
-    if (result.ptr() == Py_NotImplemented) return result;
-    PyObject *x = args[0], *name = PyTuple_GET_ITEM(form, 2);
-    const Held a = memory_of(x), b = array_of(result.ptr());
-    if (a && b && !is_followed(result.ptr()) && PyArray_DESCR(a) == PyArray_DESCR(b) && PyArray_SAMESHAPE(a, b) && nobody_looks()) {
-        take_over(a, b);
-        bump(x, name);
-        return nb::borrow(x);
-    }
-    return taken(PyObject_CallFunctionObjArgs(write, x, result.ptr(), name, nullptr));
-}
-
-// A tensor of no graph, of which there are no views and which is none, sees its memory as a function's view of it does.
-nb::object view_taken(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    constexpr Py_ssize_t MOST = 8;
-    PyObject *x = args[0], *more = slot(x, at_more), *given[MOST];
-    const Py_ssize_t all = n + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
-    if (all > MOST || has_node(x) || (more && more != Py_None) || is_watched()) return nb::object();
-    const Held a = array_of(x);
-    const nb::object other = tensor_over(a.owner);
-    std::copy(args, args + all, given);
-    given[0] = other.ptr();
-    const nb::object view = taken(PyObject_Vectorcall(PyTuple_GET_ITEM(form, 4), given, size_t(n), keywords));
-    const Held b = array_of(view.ptr());
-    if (!b || has_node(view.ptr()) || array_of(x) != a.a) return nb::object();
-    Py_SETREF(slot(x, at_array), Py_NewRef(b.owner.ptr()));
-    bump(x, PyTuple_GET_ITEM(form, 2));
-    return nb::borrow(x);
-}
-
-// A form in place, where nothing is unusual; else null.
-nb::object form_written(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    if (!n || !array_of(args[0])) return nb::object();
-    const Rule rule = Rule(PyLong_AsLong(PyTuple_GET_ITEM(form, 5)));
-    if (rule == Rule::function) return function_written(form, args, n, keywords);
-    if (rule == Rule::view) return view_taken(form, args, n, keywords);
-    if (rule == Rule::whole && PyTuple_GET_ITEM(form, 4) != Py_None && std::strchr("iuc", PyArray_DESCR(array_of(args[0]))->kind))
-        return nb::object();
-    const Way way = plan_of(form, args, n, keywords);
-    if (!way.record.is_valid()) return nb::object();
-    nb::object kinds = nb::borrow(PyTuple_GET_ITEM(form, 1));
-    if (kinds.is_none()) kinds = asked(way.record.ptr(), word_writes);
-    PyObject* name = PyTuple_GET_ITEM(form, 2);
-    PyObject* call[] = {way.record.ptr(), args[0], way.inputs.ptr(), way.settings.ptr(), kinds.ptr(), name};
-    nb::object x = write_form(call);
-    if (x.is_valid() || rule == Rule::none) return x;
-    const Held a = memory_of(args[0]);
-    if (!a || asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return x;
-    if (rule == Rule::whole) {
-        if (PyArray_DESCR(a)->kind != 'i' && PyArray_DESCR(a)->kind != 'u') return x;
-    } else {
-        const nb::object truth = taken(PyObject_Call(asked(way.record.ptr(), word_run).ptr(), way.inputs.ptr(), nullptr));
-        const Held b = array_of(truth.ptr()), now = memory_of(args[0]);
-        if (!b || a.a != now.a || PyArray_SIZE(a) >= LARGE || !convert_over(a, b)) return x;
-    }
-    bump(args[0], name);
-    return nb::borrow(args[0]);
-}
-
-bool has(PyObject* kinds, char kind) { return PyUnicode_FindChar(kinds, Py_UCS4(kind), 0, PyUnicode_GET_LENGTH(kinds), 1) >= 0; }
-
-// An elementwise function of one or two operands that need no promotion, the second of which may be a number; not `done` for others.
-PyObject* element_made(PyObject* element, PyObject* const* args, Py_ssize_t n, bool& done) {
-    PyObject *op = PyTuple_GET_ITEM(element, 0), *kinds = PyTuple_GET_ITEM(element, 1), *short_road = PyTuple_GET_ITEM(element, 4);
-    const auto is_taken = [&](PyObject* number, char kind) {
-        return has(PyTuple_GET_ITEM(element, 2), kind) || (PyLong_CheckExact(number) && has(PyTuple_GET_ITEM(element, 3), kind));
-    };
-    const auto is_number = [](PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); };
-    const Held a = array_of(args[0]);
-    done = false;
-    if (!a) {
-        const Held b = n == 2 && is_number(args[0]) ? array_of(args[1]) : nullptr;
-        done = b && is_taken(args[0], PyArray_DESCR(b)->kind);
-        return done ? elementwise_run(op, args, n, nullptr) : nullptr;
-    }
-    const char kind = PyArray_DESCR(a)->kind;
-    auto* own = reinterpret_cast<PyObject*>(a.a);
-    if (n == 1) {
-        if (!has(kinds, kind)) return nullptr;
-        PyObject* way[] = {op, args[0], own, has_node(args[0]) ? Py_True : Py_False};
-        done = true;
-        return elementwise(short_road, way, 4);
-    }
-    bool recorded = has_node(args[0]);
-    const Held b = array_of(args[1]);
-    PyObject* other = args[1];
-    if (b) {
-        if (PyArray_DESCR(a) != PyArray_DESCR(b) || (PyUnicode_GET_LENGTH(kinds) && !has(kinds, kind))) return nullptr;
-        other = reinterpret_cast<PyObject*>(b.a), recorded = recorded || has_node(args[1]);
-    } else {
-        if (!is_number(other) || !is_taken(other, kind)) return nullptr;
-        recorded = recorded && has(PyTuple_GET_ITEM(element, 2), kind);
-    }
-    PyObject* way[] = {op, args[0], args[1], own, other, recorded ? Py_True : Py_False};
-    done = true;
-    return elementwise(short_road, way, 6);
-}
-
-// The same in `out`: by the kernel if it may write there, else made and copied, which takes less than to see whether the kernel might.
-nb::object element_placed(PyObject* element, PyObject* const* args, Py_ssize_t n, PyObject* out) {
-    PyObject* op = PyTuple_GET_ITEM(element, 0);
-    const Held a = array_of(out);
-    if (!a || has_node(out) || PyArray_SIZE(a) > MOST_COPIED || is_watched() || !memory_of(out)) return nb::object();
-    const nb::object inputs = gathered(args, n, nullptr).positional, writes = asked(op, word_writes), name = asked(op, word_name);
-    PyObject* call[] = {op, out, inputs.ptr(), no_settings, writes.ptr(), name.ptr()};
-    nb::object written = write_call(call);
-    if (written.is_valid()) return written;
-    bool done = false;
-    nb::object result = nb::steal(element_made(element, args, n, done));
-    if (!done) return nb::object();
-    if (!result.is_valid()) throw nb::python_error();
-    return put_into(out, result.ptr(), name.ptr());
-}
-
 PyObject* entry_call(PyObject* self, PyObject* const* args, size_t given, PyObject* keywords) {
     const Entry* e = entry_of(self);
     if (PyFunction_GET_CODE(e->function) != e->code || choosing) return PyObject_Vectorcall(e->function, args, given, keywords);
     if (e->element != Py_None) {
-        const Py_ssize_t n = PyVectorcall_NARGS(given), operands = PyLong_AsSsize_t(PyTuple_GET_ITEM(e->element, 5));
+        const Py_ssize_t n = PyVectorcall_NARGS(given), more = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+        const bool placed = more == 1 && PyTuple_GET_ITEM(keywords, 0) == word_out_given;
         bool done = false;
-        PyObject *result = nullptr, *turned[] = {n > 1 ? args[1] : nullptr, args[0]};
-        if (n == std::abs(operands) && !keywords) {
-            result = element_made(e->element, operands < 0 ? turned : args, n, done);
-        } else if (n == operands && PyTuple_GET_SIZE(keywords) == 1 && PyTuple_GET_ITEM(keywords, 0) == word_out_given) {
-            result = guarded([&] {
-                done = true;
-                nb::object out = element_placed(e->element, args, n, args[n]);
-                done = out.is_valid();
-                return out.release().ptr();
-            });
-        }
+        PyObject* result = !more || placed ? element_called(e->element, args, n, placed ? args[n] : nullptr, done) : nullptr;
         return done ? result : PyObject_Vectorcall(e->function, args, given, keywords);
     }
     if (e->form != Py_None) {
@@ -341,9 +185,9 @@ nb::object entry(nb::object function, nb::object quick, nb::dict names, nb::obje
     if (!PyFunction_Check(function.ptr())) throw nb::type_error("entry: function must be one of Python");
     if (!place.is_none() && (!PyTuple_CheckExact(place.ptr()) || PyTuple_GET_SIZE(place.ptr()) != 4))
         throw nb::type_error("entry: place must be (name, exact, record, plan) or None");
-    if (!element.is_none() && (!PyTuple_CheckExact(element.ptr()) || PyTuple_GET_SIZE(element.ptr()) != 6))
+    if (!element.is_none() && !is_element(element.ptr()))
         throw nb::type_error("entry: element must be (record, kinds, weak, whole, short road, operands) or None");
-    if (!form.is_none() && (!PyTuple_CheckExact(form.ptr()) || PyTuple_GET_SIZE(form.ptr()) != 6))
+    if (!form.is_none() && !is_form(form.ptr()))
         throw nb::type_error("entry: form must be (record, kinds, name, inputs, plan, rule) or None");
     auto* e = PyObject_GC_New(Entry, entry_type);
     if (!e) throw nb::python_error();
@@ -362,13 +206,11 @@ nb::object entry(nb::object function, nb::object quick, nb::dict names, nb::obje
 }  // namespace
 
 FW_BIND(m) {
-    word_writes = word("writes"), word_name = word("name"), no_settings = taken(PyDict_New()).release().ptr();
     word_out_given = word("out"), word_reduce = word("__reduce__"), word_reduce_ex = word("__reduce_ex__"), word_function = word("entry_of");
     entry_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&entry_spec));
     if (!entry_type) throw nb::python_error();
     m.attr("Entry") = nb::borrow(reinterpret_cast<PyObject*>(entry_type));
     m.def("set_up_entries", [](nb::object late) { asked_late = late.release().ptr(); });
-    m.def("set_up_forms", [](nb::object writing) { write = writing.release().ptr(); });
     m.def("choose_from_here", [] { choosing = true; });
     m.def("entry", &entry, nb::arg("function"), nb::arg("quick").none(), nb::arg("names"), nb::arg("place").none() = nb::none(),
           nb::arg("element").none() = nb::none(), nb::arg("form").none() = nb::none());

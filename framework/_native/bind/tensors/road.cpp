@@ -24,15 +24,6 @@ bool is_number(PyObject* x) {
     return PyFloat_CheckExact(x) || PyLong_CheckExact(x) || x == Py_None || PyBool_Check(x) || PyComplex_CheckExact(x);
 }
 
-nb::object tuple_of(PyObject* const* items, Py_ssize_t n) {
-    nb::object made = taken(PyTuple_New(n));
-    for (Py_ssize_t i = 0; i < n; ++i) {
-        Py_INCREF(items[i]);
-        PyTuple_SET_ITEM(made.ptr(), i, items[i]);
-    }
-    return made;
-}
-
 bool is_bfloat16(PyArrayObject* a) { return PyArray_DESCR(a)->kind == 'V'; }
 
 struct Call {
@@ -470,6 +461,15 @@ PyObject* by_python(PyObject* f, PyObject* self, PyObject* const* args, Py_ssize
     all[0] = self;
     std::copy(args, args + count, all.begin() + 1);
     return PyObject_Vectorcall(f, all.data(), size_t(n + 1), names);
+}
+
+nb::object tuple_of(PyObject* const* items, Py_ssize_t n) {
+    nb::object made = taken(PyTuple_New(n));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        Py_INCREF(items[i]);
+        PyTuple_SET_ITEM(made.ptr(), i, items[i]);
+    }
+    return made;
 }
 
 nb::object kernel_of(PyObject* op, bool narrow) {

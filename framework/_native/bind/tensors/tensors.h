@@ -66,6 +66,7 @@ nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* array
 // one dtype, or the second one is a number; `plain` is Python's function of the same arguments, for what is unusual.
 PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n);
 PyObject* elementwise_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* names);  // `Elementwise.run`
+nb::object tuple_of(PyObject* const* items, Py_ssize_t n);
 // A method that Python has for what is unusual.
 PyObject* by_python(PyObject* f, PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names);
 // The CPU's function of a record; `narrow`: for bfloat16.
