@@ -40,7 +40,7 @@ def use() -> None:
     global used
     used = True
     if hasattr(_native.module, "choose_from_here"):
-        _native.module.choose_from_here()
+        _native.module.choose_from_here(thread)
 
 
 def choosing(function: Callable, policy: Policy) -> Callable:

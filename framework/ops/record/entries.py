@@ -2,8 +2,8 @@
 
 A function around another one that takes whatever there is (``*args, **settings``) costs a call a tenth of a
 microsecond. With the native kernels an object stands for it that passes a call on as it came; the function
-itself is called where a keyword is one of its own, inside and after blocks of autocast, and while its code is
-another one, which asks somebody first (``arming.py``, ``jit/doors.py``).
+itself is called where a keyword is one of its own, in blocks of autocast, and while its code is another one,
+which asks somebody first (``arming.py``, ``jit/doors.py``).
 """
 
 from collections.abc import Callable

@@ -12,9 +12,9 @@ namespace fw::tensors {
 
 namespace {
 
-PyObject *word_out_given, *word_reduce, *word_reduce_ex, *word_function;
+PyObject *word_out_given, *word_reduce, *word_reduce_ex, *word_function, *word_choose;
 PyObject* asked_late = nullptr;  // of `torch_function.py`
-bool choosing = false;           // whether a block of autocast was ever opened
+PyObject* choosing = nullptr;    // `thread` of `autocast.py`, once a block was opened: whose `choose` is None outside of blocks
 
 struct Entry {
     PyObject_HEAD
@@ -31,6 +31,15 @@ struct Entry {
         if (weak) PyObject_ClearWeakRefs(reinterpret_cast<PyObject*>(this));
     }
 };
+
+// Whether this thread is in a block of autocast, or that is not known.
+bool is_choosing() {
+    if (!choosing) return false;
+    PyObject* choose = PyObject_GetAttr(choosing, word_choose);
+    if (!choose) PyErr_Clear();
+    Py_XDECREF(choose);
+    return choose != Py_None;
+}
 
 Entry* entry_of(PyObject* self) { return reinterpret_cast<Entry*>(self); }
 
@@ -99,7 +108,7 @@ nb::object placed(const Entry* e, PyObject* const* args, Py_ssize_t n, PyObject*
 
 PyObject* entry_call(PyObject* self, PyObject* const* args, size_t given, PyObject* keywords) {
     const Entry* e = entry_of(self);
-    if (PyFunction_GET_CODE(e->function) != e->code || choosing) return PyObject_Vectorcall(e->function, args, given, keywords);
+    if (PyFunction_GET_CODE(e->function) != e->code) return PyObject_Vectorcall(e->function, args, given, keywords);
     if (e->element != Py_None) {
         const Py_ssize_t n = PyVectorcall_NARGS(given), more = keywords ? PyTuple_GET_SIZE(keywords) : 0;
         const bool placed = more == 1 && PyTuple_GET_ITEM(keywords, 0) == word_out_given;
@@ -107,6 +116,7 @@ PyObject* entry_call(PyObject* self, PyObject* const* args, size_t given, PyObje
         PyObject* result = !more || placed ? element_called(e->element, args, n, placed ? args[n] : nullptr, done) : nullptr;
         return done ? result : PyObject_Vectorcall(e->function, args, given, keywords);
     }
+    if (is_choosing()) return PyObject_Vectorcall(e->function, args, given, keywords);  // elements on the CPU stay in their dtype
     if (e->form != Py_None) {
         bool done = true;
         PyObject* result = guarded([&] {
@@ -206,12 +216,12 @@ nb::object entry(nb::object function, nb::object quick, nb::dict names, nb::obje
 }  // namespace
 
 FW_BIND(m) {
-    word_out_given = word("out"), word_reduce = word("__reduce__"), word_reduce_ex = word("__reduce_ex__"), word_function = word("entry_of");
+    word_out_given = word("out"), word_reduce = word("__reduce__"), word_reduce_ex = word("__reduce_ex__"), word_function = word("entry_of"), word_choose = word("choose");
     entry_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&entry_spec));
     if (!entry_type) throw nb::python_error();
     m.attr("Entry") = nb::borrow(reinterpret_cast<PyObject*>(entry_type));
     m.def("set_up_entries", [](nb::object late) { asked_late = late.release().ptr(); });
-    m.def("choose_from_here", [] { choosing = true; });
+    m.def("choose_from_here", [](nb::object thread) { Py_XSETREF(choosing, thread.release().ptr()); });
     m.def("entry", &entry, nb::arg("function"), nb::arg("quick").none(), nb::arg("names"), nb::arg("place").none() = nb::none(),
           nb::arg("element").none() = nb::none(), nb::arg("form").none() = nb::none());
 }
