@@ -116,7 +116,8 @@ PyObject* entry_call(PyObject* self, PyObject* const* args, size_t given, PyObje
         PyObject* result = !more || placed ? element_called(e->element, args, n, placed ? args[n] : nullptr, done) : nullptr;
         return done ? result : PyObject_Vectorcall(e->function, args, given, keywords);
     }
-    if (is_choosing()) return PyObject_Vectorcall(e->function, args, given, keywords);  // elements on the CPU stay in their dtype
+    // elements on the CPU stay in their dtype, and so does what a record writes
+    if ((e->form == Py_None || has_plan(e->form)) && is_choosing()) return PyObject_Vectorcall(e->function, args, given, keywords);
     if (e->form != Py_None) {
         bool done = true;
         PyObject* result = guarded([&] {

@@ -81,6 +81,8 @@ nb::object view_taken(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObj
 
 }  // namespace
 
+bool has_plan(PyObject* form) { return part(form, Form::PLAN) != Py_None; }
+
 bool is_form(PyObject* form) { return PyTuple_CheckExact(form) && PyTuple_GET_SIZE(form) == Form::PARTS; }
 
 nb::object form_written(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
