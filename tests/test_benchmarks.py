@@ -217,6 +217,17 @@ def test_amounts():
     assert report.amount(3.2e7, "B") == "32 MB"
 
 
+def test_methods_in_place_beside_pytorch(monkeypatch):
+    torch = pytest.importorskip("torch", reason="PyTorch is what is compared with (the compare extra)")
+    from benchmarks import in_place
+
+    monkeypatch.setattr(in_place, "CALLS", 1)
+    found, refused = in_place.measured(torch, rounds=1)
+    calls = {shown for _, shown, *_ in found}
+    assert {"add_(like) of float", "t_() of int", "clamp_(0.1, 0.9) of float"} <= calls
+    assert all(ours > 0 and theirs > 0 for _, _, ours, theirs in found) and not calls & set(refused)
+
+
 def test_command_line(capsys):
     assert command.main(["--list", "--only", "language", "import"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]

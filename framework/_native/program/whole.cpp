@@ -1,7 +1,6 @@
 #include "program/whole.h"
 
 #include "base/pool.h"
-#include "base/vecmath_core.h"
 
 namespace fw::whole {
 namespace {

@@ -1,7 +1,7 @@
 // Quotients and remainders, shifts, common divisors and multiples of whole numbers. No Python.
 #pragma once
 
-#include <cstdint>
+#include "base/vecmath_core.h"
 
 namespace fw::whole {
 
@@ -11,5 +11,14 @@ enum class Of { truncated, floored, rest, remainder, left, right, divisor, multi
 
 // to[i] of x[i] and y[i], where a step of 0 stays at the first number. A quotient by 0 is 0, and of the least number by -1 itself.
 template <class T> void combine(Of what, const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t n, T* to);
+
+template <class T> bool has_no_zero(const T* x, int64_t n) {
+    int64_t i = 0;
+    Mask<T> zeros{};
+    for (; i + lanes<T> <= n; i += lanes<T>) zeros |= load(x + i) == 0;
+    bool good = !math::any(zeros);
+    for (; i < n; ++i) good &= x[i] != 0;
+    return good;
+}
 
 }  // namespace fw::whole

@@ -416,9 +416,9 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
         ignore_index = number_arg(ignore_index, op, "ignore_index")
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"{op}: label_smoothing must be in [0, 1], got {label_smoothing}")
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{op}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
     if weight is None and type(input) is type(target) is Tensor and _are_usual(input._array, target._array):
-        if reduction not in _REDUCTIONS:
-            raise ValueError(f"{op}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
         return _loss_of(input, target, None, ignore_index, label_smoothing, reduction)
     tensor_arg(input, op, "input"), tensor_arg(target, op, "target")
     if input.ndim and target.shape == input.shape and target.is_floating_point():
@@ -426,8 +426,6 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
             raise ValueError(f"{op}: ignore_index={ignore_index} applies to class numbers, but target holds "
                              f"probabilities; leave it out")
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
-    if reduction not in _REDUCTIONS:
-        raise ValueError(f"{op}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
     x, t = _batched(input, target, op)
     _class_weights(weight, x, op)
     dtype = x.dtype
@@ -438,9 +436,6 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
     out = _as(out, dtype)
     single = reduction == "none" and out.shape != target.shape
     return take_shape(out, target.shape) if single else out
-
-
-_REDUCTIONS = ("mean", "sum", "none")
 
 
 def _are_usual(x: Any, target: Any) -> bool:

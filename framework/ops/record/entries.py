@@ -44,8 +44,8 @@ def entered_form(function: Callable, record: Any, writes: str | None, name: str,
     plan: what gives the record, its inputs and settings for the arguments of a call, or None; without one the
     arguments are the inputs, so many. writes: the kinds of dtype that may be written, if not the record's.
     rule: WHOLE where whole numbers stay as they are (with a plan: that it is of others, and of real ones),
-    TRUTH where truth is to be written as numbers;
-    FUNCTION where ``plan`` is a function whose result is to be written, VIEW where that is a view.
+    TRUTH where truth is to be written as numbers, FUNCTION where ``plan`` is a function whose result is to be
+    written, VIEW where that is a view.
     """
     form = (record, writes, name, inputs, plan, rule)
     return function if Entry is None else _native.module.entry(function, None, {}, form=form)

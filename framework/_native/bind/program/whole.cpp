@@ -41,13 +41,7 @@ template <class T> struct Operand {
         }
     }
     const T* data(const InRows& rows) const { return a.usable() ? rows.data<T>() : &number; }
-    bool has_zero(const InRows& rows) const {
-        const T* at = data(rows);
-        const int64_t n = a.usable() ? a.size() : 1;
-        bool found = false;
-        for (int64_t i = 0; i < n; ++i) found |= at[i] == 0;
-        return found;
-    }
+    bool has_zero(const InRows& rows) const { return !whole::has_no_zero(data(rows), a.usable() ? a.size() : 1); }
     // Whether what is written to `out` is read before.
     bool may_share(const Array& out) const {
         if (!a.usable() || a.p == out.p) return true;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/vecmath_core.h"
 #include "bind/tensors/tensors.h"
+#include "program/whole.h"
 
 namespace fw::tensors {
 namespace {
@@ -90,17 +90,6 @@ PyObject* flattened(PyObject*, PyObject* x) {
     });
 }
 
-template <class T> bool has_no_zero(PyArrayObject* a) {
-    const T* at = static_cast<const T*>(PyArray_DATA(a));
-    const int64_t n = PyArray_SIZE(a);
-    int64_t i = 0;
-    Mask<T> zeros{};
-    for (; i + lanes<T> <= n; i += lanes<T>) zeros |= load(at + i) == 0;
-    bool good = !math::any(zeros);
-    for (; i < n; ++i) good &= at[i] != 0;
-    return good;
-}
-
 // Whether an array of whole numbers, or a number, has no 0: (x); False where Python is to look.
 PyObject* without_zero(PyObject*, PyObject* y) {
     if (PyFloat_CheckExact(y) || PyLong_CheckExact(y)) return PyBool_FromLong(PyObject_IsTrue(y) == 1);
@@ -111,10 +100,10 @@ PyObject* without_zero(PyObject*, PyObject* y) {
     return guarded([&] {
         const InRows rows(Array{a});
         switch (PyArray_ITEMSIZE(a)) {
-            case 1: return PyBool_FromLong(has_no_zero<int8_t>(rows.a.p));
-            case 2: return PyBool_FromLong(has_no_zero<int16_t>(rows.a.p));
-            case 4: return PyBool_FromLong(has_no_zero<int32_t>(rows.a.p));
-            case 8: return PyBool_FromLong(has_no_zero<int64_t>(rows.a.p));
+            case 1: return PyBool_FromLong(whole::has_no_zero(rows.data<int8_t>(), PyArray_SIZE(a)));
+            case 2: return PyBool_FromLong(whole::has_no_zero(rows.data<int16_t>(), PyArray_SIZE(a)));
+            case 4: return PyBool_FromLong(whole::has_no_zero(rows.data<int32_t>(), PyArray_SIZE(a)));
+            case 8: return PyBool_FromLong(whole::has_no_zero(rows.data<int64_t>(), PyArray_SIZE(a)));
             default: return unknown();
         }
     });
