@@ -1,9 +1,9 @@
 """Where a tensor lives: ``cpu``, ``cuda:N``, or ``meta``, where it has a shape and no memory."""
 
 import re
-import threading
 from typing import Any
 
+from ._native import Local
 from .errors import DeviceError
 
 
@@ -67,7 +67,7 @@ CPU = Device("cpu")
 _named = {"cpu": CPU}  # those that were asked for by name: ``x.to("cuda")`` reads it once
 
 
-class _Places(threading.local):
+class _Places(Local):
     """Where the thread makes new tensors, and where it did before the blocks that it is in."""
 
     def __init__(self) -> None:

@@ -4,13 +4,13 @@ Every kernel of a thread runs through its ``quiet.run``. It is None while the th
 (``seam.py``), to whom each call then goes first.
 """
 
-import threading
 from collections.abc import Callable
 from contextvars import Context, ContextVar, Token, copy_context
 from typing import Any
 
 import numpy as np
 
+from ._native import Local
 from .backends.memory import cached_memory
 from .errors import DTypeError, RangeError
 
@@ -34,7 +34,7 @@ def speak(before: list[Token]) -> None:
         token.var.reset(token)
 
 
-class _Quiet(threading.local):
+class _Quiet(Local):
     """``run(f, ...)`` calls f, in a saved context, which also has NumPy take memory from our cache.
 
     A saved context costs a tenth of a microsecond, entering ``np.errstate`` more than one.

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from . import _native, philox
+from ._native import Local
 from .autograd.mode import state
 from .backends import backend_for, cuda, device_random, meta, move
 from .backends.native import converted
@@ -225,7 +226,7 @@ _cuda_generators: dict[int, Generator] = {}
 _lock = threading.Lock()
 
 
-class _Own(threading.local):
+class _Own(Local):
     generator: Generator | None = None
 
 

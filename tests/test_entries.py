@@ -304,3 +304,53 @@ def test_blocks_of_autocast_are_seen_and_left():
         assert fw.nn.functional.linear(x, w).dtype is fw.bfloat16
     assert fw.mm(x, w).dtype is fw.float32 and fw.nn.functional.linear(x, w).dtype is fw.float32
     assert fw.cat([x, x]).dtype is fw.float32 and x.sum(axis=0).tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor", "logical_not"])
+def test_logic_of_bytes(name):
+    """Any byte but 0 is true; results in memory that is there, that an operand lies in, that it half lies in."""
+    source = np.random.default_rng(3)
+    f, plain = getattr(fw, name), getattr(np, name)
+    operands = 1 if name == "logical_not" else 2
+    for n in (0, 1, 7, 64, 65, 200, 5000):
+        memory = source.integers(0, 3, (3, n + 5), "uint8").view(bool)
+        for at, step in ((0, 1), (3, 1), (0, 2)):
+            a, b, into = [row[at:at + n:step] for row in memory.copy()]
+            given = [fw.from_numpy(x) for x in (a, b)][:operands]
+            right = plain(*[x.view("uint8") != 0 for x in (a, b)][:operands])
+            np.testing.assert_array_equal(f(*given).numpy(), right)
+            out = fw.from_numpy(into)
+            assert f(*given, out=out) is out and set(into.view("uint8")) <= {0, 1}
+            np.testing.assert_array_equal(into, right)
+            assert f(*given, out=given[-1]) is given[-1]
+            np.testing.assert_array_equal(given[-1].numpy(), right)
+        shared = memory[0].copy()
+        x, y = fw.from_numpy(shared[:n]), fw.from_numpy(shared[5:])
+        right = plain(*[z.numpy().copy() for z in (x, x)][:operands])
+        f(*[x, x][:operands], out=y)
+        np.testing.assert_array_equal(y.numpy(), right)
+    wide, rows = fw.tensor([[True], [False]]), fw.tensor([True, False, True])
+    if operands == 2:
+        assert f(wide, rows).tolist() == plain(wide.numpy(), rows.numpy()).tolist()
+        assert f(wide, rows, out=fw.zeros(2, 3, dtype=fw.bool)).tolist() == f(wide, rows).tolist()
+    assert f(*[fw.tensor([0.0, 2.0, float("nan")])] * operands, out=fw.zeros(3, dtype=fw.bool)).tolist() \
+        == plain(*[np.array([0, 2, 1.0])] * operands).tolist()
+
+
+def test_settings_beside_out():
+    x = fw.arange(6.0).reshape(2, 3)
+    out = fw.zeros(2)
+    assert fw.sum(x, dim=1, out=out) is out and out.tolist() == [3.0, 12.0]
+    assert fw.sum(x, out=out, dim=-1).tolist() == [3.0, 12.0] and fw.sum(out=out, input=x, dim=1) is out
+    assert fw.sum(x, axis=1, out=out) is out
+    assert fw.cumsum(input=x, dim=0, out=fw.zeros(2, 3))[1].tolist() == [3, 5, 7]
+    values, places = fw.zeros(2), fw.zeros(2, dtype=fw.int64)
+    found = fw.max(x, dim=1, keepdim=False, out=(values, places))
+    assert found.values is values and found.indices is places and values.tolist() == [2.0, 5.0]
+    many = [fw.full((2,), float(i)) for i in range(40)]
+    assert fw.cat(many, dim=0, out=fw.zeros(80))[-2:].tolist() == [39.0, 39.0]
+    with pytest.raises(ValueError, match="shares memory"):
+        fw.cat(many, out=many[7])
+    with pytest.raises(TypeError, match="nothing"):
+        fw.sum(x, nothing=1, out=out)
+    assert out.tolist() == [3.0, 12.0]

@@ -1,5 +1,6 @@
 """Threads: modes are each thread's own; backwards run side by side, over separate and over shared graphs."""
 
+import ctypes
 import sys
 import threading
 
@@ -8,7 +9,7 @@ import pytest
 
 import framework as fw
 import framework.nn.functional as F
-from framework import nn
+from framework import _native, nn
 from framework.autograd import detect_anomaly, graph
 from framework.errors import AnomalyError
 
@@ -219,3 +220,94 @@ def test_hooks_on_saved_tensors_while_others_record():
             y.sum().backward()
 
     side_by_side(hooked, plain, hooked, plain)
+
+
+class OfThread(_native.Local):
+    """As a class of `threading.local` behaves."""
+
+    where = None
+
+    def __init__(self, name):
+        if name == "refused":
+            raise ValueError(name)
+        self.name, self.held = name, []
+
+    def both(self):
+        return self.name, self.where
+
+
+def test_local_values():
+    own = OfThread("a")
+    own.where = 1
+    own.held.append(1)
+
+    def work():
+        assert own.both() == ("a", None) and own.held == [] and not hasattr(own, "later")
+        own.where = own.later = threading.get_ident()
+        assert vars(own) == {"name": "a", "held": [], "where": own.later, "later": own.where}
+        for _ in range(500):
+            assert own.where == threading.get_ident()
+        del own.later
+        with pytest.raises(AttributeError, match="later"):
+            del own.later
+        with pytest.raises(AttributeError, match="later"):
+            own.later  # noqa: B018
+    side_by_side(*[work] * 8)
+    assert own.both() == ("a", 1) and own.held == [1]
+
+
+def test_local_of_a_thread_ends_with_it():
+    own, gone = OfThread("a"), []
+
+    class Noted:
+        def __del__(self):  # while the thread ends
+            gone.append(float((fw.ones(3) + 1).sum()))
+
+    for _ in range(20):
+        thread = threading.Thread(target=lambda: own.held.append(Noted()))
+        thread.start()
+        thread.join()
+    assert gone == [6.0] * 20
+
+
+def test_local_that_cannot_begin():
+    with pytest.raises(ValueError, match="refused"):
+        OfThread("refused")
+    own = OfThread("a")
+    made = []
+
+    class Sometimes(_native.Local):
+        def __init__(self):
+            if threading.current_thread() is not threading.main_thread() and len(made) < 2:
+                made.append(1)
+                raise ValueError("not yet")
+            self.value = own.name
+
+    late = Sometimes()
+
+    def work():
+        for _ in range(2):
+            with pytest.raises(ValueError, match="not yet"):
+                late.value  # noqa: B018
+        assert late.value == "a"
+    side_by_side(work)
+
+
+def test_local_in_threads_of_others():
+    """Each call from a thread that Python does not know has a state of its own."""
+    own, seen = OfThread("a"), []
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "pthread_create"):
+        pytest.skip("no pthread_create in the C library")
+
+    @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+    def work(_):
+        seen.append(own.both())
+        own.where = 2
+        seen.append((*own.both(), float((fw.ones(3) * own.where).sum())))
+
+    for _ in range(3):
+        thread = ctypes.c_ulong()
+        library.pthread_create(ctypes.byref(thread), None, work, None)
+        library.pthread_join(thread, None)
+    assert seen == [("a", None), ("a", 2, 6.0)] * 3

@@ -12,9 +12,10 @@ FRAMEWORK_AMX: "off": the matrix unit of x86, where there is one, is left alone.
 import importlib
 import os
 import sys
+import threading
 import warnings
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 _FLAGS = {  # what the processor must have
     "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "fma", "bmi2"},
@@ -103,3 +104,8 @@ def _said(why: str) -> str:
 module: ModuleType | Any
 isa: str  # or why there is none
 module, isa = _load()
+
+if TYPE_CHECKING or module is None:
+    Local = threading.local
+else:
+    Local = module.Local  # the same for what lives as long as the program, asked in a third of the time

@@ -1,14 +1,15 @@
 """Whether operations are recorded: a switch of each thread, used as context manager or decorator."""
 
-import threading
 from collections.abc import Callable
 from functools import wraps
 from inspect import iscoroutinefunction, isgeneratorfunction
 from types import TracebackType, coroutine
 from typing import Any
 
+from .._native import Local
 
-class _State(threading.local):
+
+class _State(Local):
     """recording: whether ops are recorded for backward. levels: the dual levels that tangents are pushed
     at, outermost first. enabled: what ops ask first - True and False are ``recording``, FORWARD says that
     a dual level is open, where an op with a node must look at both."""

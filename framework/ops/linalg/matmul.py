@@ -258,8 +258,9 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> fw.mm(fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0], [4.0]]))
     tensor([[11.]])
     """
-    if out is None and not autocast.used and are_alike(input, 2, mat2, 2):
-        return matmul_op.run(input, mat2)
+    if not autocast.used and are_alike(input, 2, mat2, 2):
+        return matmul_op.run(input, mat2) if out is None else \
+            run_into(matmul_op.run, (input, mat2), {}, out, "mm", False, matmul_op)
     of_ndim("mm", input=(input, 2), mat2=(mat2, 2))
     return matmul(input, mat2, out=out)
 

@@ -12,12 +12,12 @@ they say so.
 While no block was ever opened, a call pays for one test of a global; then for one look at its thread.
 """
 
-import threading
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 from ... import _native
+from ..._native import Local
 from .entries import entered
 
 Policy = str | Callable[..., str]
@@ -25,7 +25,7 @@ Policy = str | Callable[..., str]
 used = False  # whether a block was ever opened in this process
 
 
-class _Thread(threading.local):
+class _Thread(Local):
     """choose: ``choose(policy, function, args, settings)`` calls the function in the dtype that it chooses.
     None outside of blocks, and while an operation runs: what that calls is part of it."""
 

@@ -127,7 +127,7 @@ class Op(GraphOp):
 
     # what calls and backward read: CPython reads attributes more slowly where an object's dict has over 30
     __slots__ = ("name", "inputs", "outputs", "differentiable", "view", "conjugates", "moves", "masks",
-                 "loose_from", "bare", "joint", "rules", "has_vjp", "rounded", "narrow", "wanted",
+                 "loose_from", "bare", "joint", "rules", "has_vjp", "cpu", "rounded", "narrow", "wanted",
                  "keeps_nothing", "places", "variadic", "__dict__")
 
     def __init__(self, name: str, inputs: str, *, kernel: Callable,

@@ -3,13 +3,13 @@
 Who is asked, and in which order. That functions ask at all is in ``arming.py``.
 """
 
-import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from ..._native import Local
 from ...config import names
 from ...tensor import Tensor
 
@@ -18,7 +18,7 @@ PLAIN = {Tensor, np.ndarray, int, float, bool, complex, str, type(None), type(El
 SEQUENCES = (list, tuple)
 
 
-class _State(threading.local):
+class _State(Local):
     """The modes that the thread is in, and how many blocks without handing over."""
 
     def __init__(self) -> None:

@@ -136,6 +136,8 @@ def _alike(tensors: Any) -> int:
 
 if hasattr(_native.module, "alike"):
     _alike = _native.module.alike
+# whether ``out`` may share memory with one of the tensors
+_may_meet: Any = getattr(_native.module, "may_meet", lambda out, tensors: True)
 
 
 @public(alias="concat concatenate", op=cat_op, deferred=True)
@@ -179,7 +181,7 @@ def _joined_into(out: Tensor | None, op: Op, xs: Any, dim: int) -> Tensor:
     """What the record gives of the tensors, in ``out=`` if that is given."""
     if out is None:
         return op.run(*xs, dim=dim)
-    if isinstance(out, Tensor):
+    if isinstance(out, Tensor) and _may_meet(out, xs):
         a = out._array
         for b in [x._array for x in xs]:
             views = a.base is not None or b.base is not None  # others own their memory

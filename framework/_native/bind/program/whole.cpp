@@ -200,23 +200,6 @@ nb::object signbit(Array x, nb::handle out_given) {
     return result;
 }
 
-// Of truth values, as they lie.
-nb::object logical_not(Array x, nb::handle out_given) {
-    if (!out_given.is_none() || !x.usable() || x.type() != NPY_BOOL) return not_implemented();
-    NewArray out = moving::as_laid(x);
-    nb::object result = give(out);
-    const bool alike = std::equal(PyArray_STRIDES(x.p), PyArray_STRIDES(x.p) + x.ndim(), PyArray_STRIDES(out.p));
-    if (!alike) return not_implemented();
-    const int8_t* from = x.data<int8_t>();
-    int8_t* to = out.data<int8_t>();
-    const int64_t n = x.size();
-    Release release(n);
-    int64_t i = 0;
-    for (; i + lanes<int8_t> <= n; i += lanes<int8_t>) store<int8_t>(to + i, (load(from + i) == 0) & 1);
-    for (; i < n; ++i) to[i] = from[i] == 0;
-    return result;
-}
-
 // The next number of bfloat16 after each, towards another one: numbers of one sign lie in the order of their bits.
 Bf16 next_after(Bf16 x, Bf16 y) {  // without branches, which would be guessed wrong
     constexpr int INFINITE = 0x7f80, SIGN = 0x8000;
@@ -248,7 +231,6 @@ FW_BIND(m) {
     m.def("conjugate", &of_complex<Conjugate>, nb::arg("x"), nb::arg("out").none() = nb::none());
     m.def("complex_sign", &of_complex<Sign>, nb::arg("x"), nb::arg("out").none() = nb::none());
     m.def("nextafter_bfloat16", &nextafter_bfloat16, nb::arg("x"), nb::arg("y"));
-    m.def("logical_not", &logical_not, nb::arg("x"), nb::arg("out").none() = nb::none());
     m.def("signbit", &signbit, nb::arg("x"), nb::arg("out").none() = nb::none());
 }
 

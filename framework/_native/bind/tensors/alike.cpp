@@ -1,4 +1,5 @@
-// Whether tensors of a list can be joined as they are, which Python asks in a loop otherwise (`ops/shape/join.py`).
+// Whether tensors of a list can be joined as they are, and in which memory, which Python asks in a loop otherwise (`ops/shape/join.py`).
+#include "bind/array_layout.h"
 #include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
@@ -21,8 +22,26 @@ long alike(nb::handle tensors) {
     return first ? 2L * PyArray_NDIM(first) + equal : -1;
 }
 
+// Whether the memory of `out` and of a tensor in the list may have places in common; true of what is not looked through, too.
+bool may_meet(nb::handle out, nb::handle tensors) {
+    PyObject* list = tensors.ptr();
+    PyArrayObject* own = array_of(out.ptr());
+    if (!own || (!PyList_CheckExact(list) && !PyTuple_CheckExact(list))) return true;
+    const auto to = ArrayLayout::extent(own);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); ++i) {
+        PyArrayObject* a = array_of(PySequence_Fast_GET_ITEM(list, i));
+        if (!a) return true;
+        const auto from = ArrayLayout::extent(a);
+        if (from.first < to.second && to.first < from.second) return true;
+    }
+    return false;
+}
+
 }  // namespace
 
-FW_BIND(m) { m.def("alike", &alike, nb::arg("tensors")); }
+FW_BIND(m) {
+    m.def("alike", &alike, nb::arg("tensors"));
+    m.def("may_meet", &may_meet, nb::arg("out"), nb::arg("tensors"));
+}
 
 }  // namespace fw::tensors

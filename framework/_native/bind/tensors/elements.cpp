@@ -16,40 +16,49 @@ struct Element {
 
 bool has_kind(PyObject* kinds, char kind) { return PyUnicode_FindChar(kinds, Py_UCS4(kind), 0, PyUnicode_GET_LENGTH(kinds), 1) >= 0; }
 
+// What needs no promotion: a tensor, or two of one dtype, or one and a number of Python's.
+struct Operands {
+    Held a = nullptr, b = nullptr;
+    bool fit = false, recorded = false;
+
+    Operands(PyObject* element, PyObject* const* args, Py_ssize_t n) : a(array_of(args[0])) {
+        PyObject* kinds = part(element, Element::KINDS);
+        const auto is_taken = [&](PyObject* number, char kind) {
+            return has_kind(part(element, Element::WEAK), kind) || (PyLong_CheckExact(number) && has_kind(part(element, Element::WHOLE), kind));
+        };
+        const auto is_number = [](PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); };
+        if (n > 1) b = array_of(args[1]);
+        if (!a) {
+            fit = n == 2 && b && is_number(args[0]) && is_taken(args[0], PyArray_DESCR(b)->kind);
+            return;
+        }
+        const char kind = PyArray_DESCR(a)->kind;
+        recorded = has_node(args[0]);
+        if (n == 1) {
+            fit = has_kind(kinds, kind);
+        } else if (b) {
+            fit = PyArray_DESCR(a) == PyArray_DESCR(b) && (!PyUnicode_GET_LENGTH(kinds) || has_kind(kinds, kind));
+            recorded = recorded || has_node(args[1]);
+        } else {
+            fit = is_number(args[1]) && is_taken(args[1], kind);
+            recorded = recorded && has_kind(part(element, Element::WEAK), kind);
+        }
+    }
+};
+
 // An elementwise function of one or two operands that need no promotion, the second of which may be a number; not `done` for others.
 PyObject* element_made(PyObject* element, PyObject* const* args, Py_ssize_t n, bool& done) {
-    PyObject *op = part(element, Element::RECORD), *kinds = part(element, Element::KINDS), *short_road = part(element, Element::ROAD);
-    const auto is_taken = [&](PyObject* number, char kind) {
-        return has_kind(part(element, Element::WEAK), kind) || (PyLong_CheckExact(number) && has_kind(part(element, Element::WHOLE), kind));
-    };
-    const auto is_number = [](PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); };
-    const Held a = array_of(args[0]);
-    done = false;
-    if (!a) {
-        const Held b = n == 2 && is_number(args[0]) ? array_of(args[1]) : nullptr;
-        done = b && is_taken(args[0], PyArray_DESCR(b)->kind);
-        return done ? elementwise_run(op, args, n, nullptr) : nullptr;
-    }
-    const char kind = PyArray_DESCR(a)->kind;
-    auto* own = reinterpret_cast<PyObject*>(a.a);
+    PyObject *op = part(element, Element::RECORD), *short_road = part(element, Element::ROAD);
+    const Operands x(element, args, n);
+    done = x.fit;
+    if (!done) return nullptr;
+    if (!x.a) return elementwise_run(op, args, n, nullptr);
+    PyObject *own = x.a.owner.ptr(), *recorded = x.recorded ? Py_True : Py_False;
     if (n == 1) {
-        if (!has_kind(kinds, kind)) return nullptr;
-        PyObject* way[] = {op, args[0], own, has_node(args[0]) ? Py_True : Py_False};
-        done = true;
+        PyObject* way[] = {op, args[0], own, recorded};
         return elementwise(short_road, way, 4);
     }
-    bool recorded = has_node(args[0]);
-    const Held b = array_of(args[1]);
-    PyObject* other = args[1];
-    if (b) {
-        if (PyArray_DESCR(a) != PyArray_DESCR(b) || (PyUnicode_GET_LENGTH(kinds) && !has_kind(kinds, kind))) return nullptr;
-        other = reinterpret_cast<PyObject*>(b.a), recorded = recorded || has_node(args[1]);
-    } else {
-        if (!is_number(other) || !is_taken(other, kind)) return nullptr;
-        recorded = recorded && has_kind(part(element, Element::WEAK), kind);
-    }
-    PyObject* way[] = {op, args[0], args[1], own, other, recorded ? Py_True : Py_False};
-    done = true;
+    PyObject* way[] = {op, args[0], args[1], own, x.b ? x.b.owner.ptr() : args[1], recorded};
     return elementwise(short_road, way, 6);
 }
 
@@ -58,10 +67,14 @@ nb::object element_placed(PyObject* element, PyObject* const* args, Py_ssize_t n
     PyObject* op = part(element, Element::RECORD);
     const Held a = array_of(out);
     if (!a || has_node(out) || PyArray_SIZE(a) > MOST_COPIED || is_watched() || !memory_of(out)) return nb::object();
-    const nb::object inputs = tuple_of(args, n), writes = asked(op, word_element_writes), name = asked(op, word_element_name);
-    PyObject* call[] = {op, out, inputs.ptr(), no_element_settings, writes.ptr(), name.ptr()};
-    nb::object written = write_call(call);
-    if (written.is_valid()) return written;
+    const nb::object name = asked(op, word_element_name);
+    const Held first = array_of(args[0]);
+    if (!first || PyArray_DESCR(first) == PyArray_DESCR(a) || PyArray_TYPE(a) != NPY_BOOL) {  // no kernel writes truth of numbers
+        const nb::object inputs = tuple_of(args, n), writes = asked(op, word_element_writes);
+        PyObject* call[] = {op, out, inputs.ptr(), no_element_settings, writes.ptr(), name.ptr()};
+        nb::object written = write_call(call);
+        if (written.is_valid()) return written;
+    }
     bool done = false;
     nb::object result = nb::steal(element_made(element, args, n, done));
     if (!done) return nb::object();

@@ -92,18 +92,20 @@ PyObject* refused(PyObject* self, PyObject* const* args, size_t given, PyObject*
 
 // The result in `out`: as `with_out` of `public.py` does it.
 nb::object placed(const Entry* e, PyObject* const* args, Py_ssize_t n, PyObject* keywords, PyObject* out) {
-    const Given given = gathered(args, n, keywords);
     PyObject *name = PyTuple_GET_ITEM(e->place, 0), *plan = PyTuple_GET_ITEM(e->place, 3);
+    Arguments given(args, n, PyTuple_GET_SIZE(keywords) - 1);  // but `out`
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords); ++i)
+        if (PyTuple_GET_ITEM(keywords, i) != word_out_given) given.add(PyTuple_GET_ITEM(keywords, i), args[n + i]);
+    PyObject *const* items = given.items(), *names = given.names();
     if (plan != Py_None) {
-        const nb::object found = taken(PyObject_Call(plan, given.positional.ptr(), given.settings.ptr()));
+        const nb::object found = taken(PyObject_Vectorcall(plan, items, size_t(n), names));
         if (PyTuple_CheckExact(found.ptr()) && PyTuple_GET_SIZE(found.ptr()) == 3) {
             PyObject* const* call = PySequence_Fast_ITEMS(found.ptr());
             PyObject* way[] = {call[0], call[1], call[2], out, name};
             return compute_into(way);
         }
     }
-    PyObject* way[] = {e->quick, given.positional.ptr(), given.settings.ptr(), out, name, PyTuple_GET_ITEM(e->place, 1), PyTuple_GET_ITEM(e->place, 2)};
-    return run_into(way);
+    return call_into({e->quick, items, n, names, out, name, PyTuple_GET_ITEM(e->place, 1), PyTuple_GET_ITEM(e->place, 2)});
 }
 
 PyObject* entry_call(PyObject* self, PyObject* const* args, size_t given, PyObject* keywords) {

@@ -13,7 +13,6 @@ bool has_plan(PyObject* form);  // whether a form asks a function of Python
 nb::object form_written(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObject* keywords);
 // The result of an elementwise function, in `out` if that is given, or null with an error set; not `done` where Python is to look at it.
 PyObject* element_called(PyObject* element, PyObject* const* args, Py_ssize_t n, PyObject* out, bool& done);
-bool is_watched();  // whether an interceptor looks, or something is put off
 inline PyObject* part(PyObject* tuple, Py_ssize_t which) { return PyTuple_GET_ITEM(tuple, which); }
 
 }  // namespace fw::tensors

@@ -92,16 +92,12 @@ bool is_awaited() {
 namespace {
 
 // Gathers what is needed to know whether results may be made in the memory of `out`.
-bool gather(Targets& to, PyObject* inputs, PyObject* settings, PyObject* outs) {
-    if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return false;
-    if (!asked(quiet, word_settle).is_none()) return false;  // what is put off is computed later
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outs); ++i)
-        if (!to.take_out(PyTuple_GET_ITEM(outs, i))) return false;
-    if (!to.take_input(inputs, 0)) return false;
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    while (PyDict_Next(settings, &at, &key, &value))
-        if (!to.take_input(value, 1)) return false;
+bool gather(Targets& to, const PlacedCall& call, PyObject* const* outs, Py_ssize_t n) {
+    if (is_watched()) return false;  // what is put off is computed later
+    for (Py_ssize_t i = 0; i < n; ++i)
+        if (!to.take_out(outs[i])) return false;
+    for (Py_ssize_t i = 0; i < call.count(); ++i)
+        if (!to.take_input(call.args[i], 1)) return false;
     return to.inputs > 0;
 }
 
@@ -138,15 +134,15 @@ nb::object put_into(PyObject* out, PyObject* result, PyObject* name) {
 namespace {
 
 // Several results; null where Python is to look at them.
-nb::object arrived(const nb::object& outs, PyObject* results, PyObject* name, const Targets& to) {
+nb::object arrived(PyObject* outs, PyObject* results, PyObject* name, const Targets& to) {
     const Py_ssize_t n = PyTuple_Check(results) ? PyTuple_GET_SIZE(results) : -1;
-    if (n != PyTuple_GET_SIZE(outs.ptr())) return nb::object();
-    PyObject* const* own = PySequence_Fast_ITEMS(outs.ptr());
+    if (n != PyTuple_GET_SIZE(outs)) return nb::object();
+    PyObject* const* own = PySequence_Fast_ITEMS(outs);
     for (Py_ssize_t i = 0; i < n; ++i) set_apart(PyTuple_GET_ITEM(results, i), own[i], to);
     for (Py_ssize_t i = 0; i < n; ++i)
         if (!has_arrived(own[i], PyTuple_GET_ITEM(results, i), name)) return nb::object();
     PyTypeObject* type = Py_TYPE(results);  // of named results
-    return type == &PyTuple_Type ? outs : taken(PyTuple_Type.tp_new(type, taken(PyTuple_Pack(1, outs.ptr())).ptr(), nullptr));
+    return type == &PyTuple_Type ? nb::borrow(outs) : taken(PyTuple_Type.tp_new(type, taken(PyTuple_Pack(1, outs)).ptr(), nullptr));
 }
 
 // They have been written to, whatever came of it.
@@ -157,19 +153,18 @@ void count(const Targets& to, PyObject* const* outs, PyObject* name) {
 
 }  // namespace
 
-nb::object run_into(PyObject* const* args) {
-    PyObject *function = args[0], *inputs = args[1], *settings = args[2], *out = args[3], *name = args[4];
-    if (!PyTuple_CheckExact(inputs) || !PyDict_CheckExact(settings)) throw nb::type_error("wanted a tuple and a dictionary");
+nb::object call_into(const PlacedCall& call) {
+    PyObject *out = call.out, *name = call.name;
     const bool many = PyTuple_Check(out) || PyList_Check(out);
-    const nb::object outs = taken(many ? PySequence_Tuple(out) : PyTuple_Pack(1, out));  // a list may be changed meanwhile
-    PyObject* const* own = PySequence_Fast_ITEMS(outs.ptr());
+    const nb::object outs = many ? taken(PySequence_Tuple(out)) : nb::object();  // a list may be changed meanwhile
+    PyObject* const* own = many ? PySequence_Fast_ITEMS(outs.ptr()) : &out;
     Targets to;
-    const bool open = args[6] != Py_None && gather(to, inputs, settings, outs.ptr());
-    to.record = args[6];
+    const bool open = call.record != Py_None && gather(to, call, own, many ? PyTuple_GET_SIZE(outs.ptr()) : 1);
+    to.record = call.record;
     nb::object result;
     {
         Targets* before = std::exchange(targets, open ? &to : nullptr);
-        result = nb::steal(PyObject_Call(function, inputs, PyDict_GET_SIZE(settings) ? settings : nullptr));
+        result = nb::steal(PyObject_Vectorcall(call.function, call.args, size_t(call.n), call.keywords));
         targets = before;
     }
     if (!result.is_valid()) {
@@ -178,19 +173,35 @@ nb::object run_into(PyObject* const* args) {
         throw error;
     }
     if (many) {
-        nb::object all = arrived(outs, result.ptr(), name, to);
+        nb::object all = arrived(outs.ptr(), result.ptr(), name, to);
         if (all.is_valid()) return all;
     } else {
-        set_apart(result.ptr(), out, to);
+        if (to.count) set_apart(result.ptr(), out, to);
         if (has_arrived(out, result.ptr(), name)) return nb::borrow(out);
     }
     const nb::object given = !many ? nb::borrow(out) : PyList_Check(out) ? taken(PySequence_List(outs.ptr())) : outs;
-    nb::object looked = nb::steal(PyObject_CallFunctionObjArgs(check_result, given.ptr(), result.ptr(), name, args[5], nullptr));
+    nb::object looked = nb::steal(PyObject_CallFunctionObjArgs(check_result, given.ptr(), result.ptr(), name, call.exact, nullptr));
     if (looked.is_valid()) return looked;
     nb::python_error error;
     count(to, own, name);
     throw error;
 }
+
+namespace {
+
+// What a function gives, in `out`: (function, inputs, settings, out, name, exact, record).
+nb::object run_into(PyObject* const* args) {
+    PyObject *inputs = args[1], *settings = args[2];
+    if (!PyTuple_CheckExact(inputs) || !PyDict_CheckExact(settings)) throw nb::type_error("wanted a tuple and a dictionary");
+    const Py_ssize_t n = PyTuple_GET_SIZE(inputs), more = PyDict_GET_SIZE(settings);
+    Arguments given(PySequence_Fast_ITEMS(inputs), n, more);
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (more && PyDict_Next(settings, &at, &key, &value)) given.add(key, value);
+    return call_into({args[0], given.items(), n, given.names(), args[3], args[4], args[5], args[6]});
+}
+
+}  // namespace
 
 nb::object compute_into(PyObject* const* args) {
     PyObject *record = args[0], *inputs = args[1], *settings = args[2], *out = args[3], *name = args[4];
@@ -201,8 +212,8 @@ nb::object compute_into(PyObject* const* args) {
         if (written.is_valid()) return written;
         PyArrayObject *a = array_of(out), *b = PyTuple_CheckExact(inputs) && PyTuple_GET_SIZE(inputs) ? array_of(PyTuple_GET_ITEM(inputs, 0)) : nullptr;
         if (b && PyArray_TYPE(a) == NPY_BOOL && PyArray_TYPE(b) != NPY_BOOL) {  // of a comparison
-            PyObject* call[] = {asked(record, word_run).release().ptr(), inputs, settings, out, name, Py_False, record};
-            const nb::object owner = nb::steal(call[0]);
+            const nb::object run = asked(record, word_run);
+            PyObject* call[] = {run.ptr(), inputs, settings, out, name, Py_False, record};
             return run_into(call);
         }
     }

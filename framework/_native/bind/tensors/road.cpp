@@ -16,9 +16,9 @@ PyTypeObject* record_type;
 PyObject *plain_run, *plain_call, *after, *finish_many, *as_array, *row_major, *track, *link_view, *declined,
     *plain_elementwise, *resumed, *pick, *word_differentiable;
 PyObject *dtypes, *word_default, *word_numpy;  // `dtypes`, whose `_default` is what whole numbers become
-PyObject *word_kinds, *word_result, *word_cpu, *word_node, *word_in_graph, *word_kernel_for, *word_array_type, *word_writes, *word_name;
+PyObject *word_kinds, *word_result, *word_node, *word_in_graph, *word_kernel_for, *word_array_type, *word_writes, *word_name;
 PyObject* cuda;  // `backends.cuda`, which knows the class of a GPU's arrays once there is one
-Py_ssize_t at_view, at_bare, at_has_vjp, at_outputs, at_keeps_nothing, at_loose_from, at_moves, at_narrow;
+Py_ssize_t at_view, at_bare, at_has_vjp, at_outputs, at_keeps_nothing, at_loose_from, at_moves, at_cpu, at_narrow;
 
 bool is_number(PyObject* x) {
     return PyFloat_CheckExact(x) || PyLong_CheckExact(x) || x == Py_None || PyBool_Check(x) || PyComplex_CheckExact(x);
@@ -428,12 +428,12 @@ void set_up(nb::object op, nb::dict with) {
     resumed = of("resumed"), plain_type = reinterpret_cast<PyTypeObject*>(of("PlainNode")), pick = of("Pick");
     in_place_names = taken(PyDict_New()).release().ptr();
     word_differentiable = word("differentiable"), word_writes = word("writes"), word_name = word("name");
-    word_cpu = word("cpu"), word_node = word("node"), word_in_graph = word("_node");
+    word_node = word("node"), word_in_graph = word("_node");
     cuda = of("cuda"), word_kernel_for = word("kernel_for"), word_array_type = word("array_type");
     auto* type = record_type = reinterpret_cast<PyTypeObject*>(op.inc_ref().ptr());
     at_view = place_of(type, "view"), at_bare = place_of(type, "bare"), at_has_vjp = place_of(type, "has_vjp");
     at_outputs = place_of(type, "outputs"), at_keeps_nothing = place_of(type, "keeps_nothing");
-    at_loose_from = place_of(type, "loose_from"), at_moves = place_of(type, "moves"), at_narrow = place_of(type, "narrow");
+    at_loose_from = place_of(type, "loose_from"), at_moves = place_of(type, "moves"), at_cpu = place_of(type, "cpu"), at_narrow = place_of(type, "narrow");
     nb::object run = taken(PyDescr_NewMethod(type, &run_method));
     plain_call = asked(op.ptr(), word("__call__")).release().ptr();
     nb::setattr(op, "__call__", taken(PyDescr_NewMethod(type, &call_method)));
@@ -473,7 +473,7 @@ nb::object tuple_of(PyObject* const* items, Py_ssize_t n) {
 }
 
 nb::object kernel_of(PyObject* op, bool narrow) {
-    return narrow && slot(op, at_moves) != Py_True ? nb::borrow(slot(op, at_narrow)) : asked(op, word_cpu);
+    return nb::borrow(slot(op, narrow && slot(op, at_moves) != Py_True ? at_narrow : at_cpu));
 }
 
 FW_BIND(m) {

@@ -105,6 +105,7 @@ struct Held {
 // The array of `x` if it may be written to by nobody's leave: `x` is in no graph, or none is made, and what it is a view of is in none.
 Held memory_of(PyObject* x);
 void keep_result_of(PyObject* x);  // `tensor.keep_result`, before x is written
+bool is_watched();  // whether an interceptor looks, or something is put off
 bool nobody_looks();  // at what is about to be written, which nothing that was put off reads from here on
 // op(*inputs, **settings) into x, where nothing is unusual, else null: (op, x, inputs, settings, kinds of dtype that it writes, name)
 nb::object write_call(PyObject* const* args);
