@@ -308,7 +308,7 @@ def test_blocks_of_autocast_are_seen_and_left():
 
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor", "logical_not"])
 def test_logic_of_bytes(name):
-    """Any byte but 0 is true; results in memory that is there, that an operand lies in, that it half lies in."""
+    """Any byte but 0 is true; results in memory that is there, where an operand lies or half lies, too."""
     source = np.random.default_rng(3)
     f, plain = getattr(fw, name), getattr(np, name)
     operands = 1 if name == "logical_not" else 2

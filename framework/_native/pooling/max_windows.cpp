@@ -184,9 +184,74 @@ struct Edge {
     }
 };
 
+// Of one axis: the first element of a window that is in the image, which one of the window it is, and how many of these there are.
+struct Extent {
+    int64_t first, number, count;
+
+    Extent(const PoolAxis& axis, int64_t out) {
+        const int64_t start = axis.start(out), d = axis.dilation, end = std::min(start + (axis.kernel - 1) * d + 1, axis.in);
+        number = axis.first(out);
+        const int64_t from = start + number * d;
+        count = from >= 0 && from < end ? (end - from + d - 1) / d : 0;
+        first = std::clamp<int64_t>(from, 0, axis.in - 1);
+    }
+};
+
+struct Window {
+    int64_t first, number, counts[3];
+};
+
+// Window by window: largest elements, if they are wanted, and which place in the image or number in its window each is, if that is.
+template <class T, class P, bool NUMBERS> void one_by_one(const PoolShape& s, const T* x, T* largest, P* where) {
+    const PoolAxis &a = s.axis[0], &b = s.axis[1], &c = s.axis[2];
+    std::vector<Window> windows;  // the same in all planes
+    windows.reserve(size_t(s.out_size()));
+    for (int64_t i = 0; i < a.out; ++i)
+        for (int64_t j = 0; j < b.out; ++j)
+            for (int64_t l = 0; l < c.out; ++l) {
+                const Extent p(a, i), q(b, j), r(c, l);
+                windows.push_back({(p.first * b.in + q.first) * c.in + r.first, (p.number * b.kernel + q.number) * c.kernel + r.number,
+                                   {p.count, q.count, r.count}});
+            }
+    const int64_t steps[3] = {a.dilation * b.in * c.in, b.dilation * c.in, c.dilation};
+    const int64_t numbers[3] = {b.kernel * c.kernel, c.kernel, 1};
+    parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
+        int64_t to = begin * s.out_size();
+        for (int64_t plane = begin; plane < end; ++plane) {
+            const T* image = x + plane * s.in_size();
+            for (const Window& w : windows) {
+                T value = lowest<T>;
+                int64_t best = NUMBERS ? w.number : w.first, p = w.first;
+                for (int64_t i = 0; i < w.counts[0]; ++i, p += steps[0])
+                    for (int64_t j = 0, q = p; j < w.counts[1]; ++j, q += steps[1])
+                        for (int64_t k = 0, at = q; k < w.counts[2]; ++k, at += steps[2]) {
+                            const T now = image[at];
+                            const bool better = !(now <= value) & (value == value);  // no branch, which nobody foresees
+                            value = better ? now : value;
+                            const int64_t found = NUMBERS ? w.number + i * numbers[0] + j * numbers[1] + k : at;
+                            best = better ? found : best;
+                        }
+                if (largest) largest[to] = value;
+                if (where) where[to] = P(best);
+                ++to;
+            }
+        }
+    });
+}
+
+// Whether lines have so few windows, in planes of not too many, that vectors are no help.
+template <class T> bool has_few_windows(const PoolShape& s) {
+    constexpr int64_t MOST = 1 << 14;
+    return 4 * s.axis[2].out <= lanes<T> && s.out_size() <= MOST && s.window() <= 64;
+}
+
 }  // namespace
 
 template <class T> void max_windows(const PoolShape& given, const T* x, T* largest, WindowPlaces where) {
+    if (has_few_windows<T>(given)) {
+        if (where.bytes == 4) return one_by_one<T, int32_t, true>(given, x, largest, static_cast<int32_t*>(where.to));
+        return one_by_one<T, uint8_t, true>(given, x, largest, static_cast<uint8_t*>(where.to));
+    }
     const PoolShape s = stacked(given);
     const bool copies = s.overhangs();
     const auto run = where ? plane_of<T, true>(s) : plane_of<T, false>(s);
@@ -204,52 +269,8 @@ template <class T> void max_windows(const PoolShape& given, const T* x, T* large
     });
 }
 
-// Of one axis: the first element of a window that is in the image, and how many of these there are.
-struct Extent {
-    int64_t first, count;
-
-    Extent(const PoolAxis& axis, int64_t out) {
-        const int64_t start = axis.start(out), d = axis.dilation, end = std::min(start + (axis.kernel - 1) * d + 1, axis.in);
-        const int64_t from = start + axis.first(out) * d;
-        count = from >= 0 && from < end ? (end - from + d - 1) / d : 0;
-        first = std::clamp<int64_t>(from, 0, axis.in - 1);
-    }
-};
-
-struct Window {
-    int64_t first, counts[3];
-};
-
 template <class T> void max_each_window(const PoolShape& s, const T* x, T* largest, int64_t* place) {
-    const PoolAxis &a = s.axis[0], &b = s.axis[1], &c = s.axis[2];
-    std::vector<Window> windows;  // the same in all planes
-    windows.reserve(size_t(s.out_size()));
-    for (int64_t i = 0; i < a.out; ++i)
-        for (int64_t j = 0; j < b.out; ++j)
-            for (int64_t l = 0; l < c.out; ++l) {
-                const Extent p(a, i), q(b, j), r(c, l);
-                windows.push_back({(p.first * b.in + q.first) * c.in + r.first, {p.count, q.count, r.count}});
-            }
-    const int64_t steps[3] = {a.dilation * b.in * c.in, b.dilation * c.in, c.dilation};
-    parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
-        int64_t to = begin * s.out_size();
-        for (int64_t plane = begin; plane < end; ++plane) {
-            const T* image = x + plane * s.in_size();
-            for (const Window& w : windows) {
-                T value = lowest<T>;
-                int64_t best = w.first, p = w.first;
-                for (int64_t i = 0; i < w.counts[0]; ++i, p += steps[0])
-                    for (int64_t j = 0, q = p; j < w.counts[1]; ++j, q += steps[1])
-                        for (int64_t k = 0, at = q; k < w.counts[2]; ++k, at += steps[2]) {
-                            const T now = image[at];
-                            const bool better = !(now <= value) & (value == value);  // no branch, which nobody foresees
-                            value = better ? now : value;
-                            best = better ? at : best;
-                        }
-                largest[to] = value, place[to++] = best;
-            }
-        }
-    });
+    one_by_one<T, int64_t, false>(s, x, largest, place);
 }
 
 template void max_each_window(const PoolShape&, const float*, float*, int64_t*);

@@ -1,4 +1,4 @@
-// The mean of every window: lines are summed first, then along the line.
+// The mean of every window: lines are summed first, then along the line. A few channels may lie side by side.
 #include "pooling/mean.h"
 
 namespace fw::windows {
@@ -17,55 +17,80 @@ template <class T> T sum_of(const T* p, int64_t n) {
 }
 
 // The sums of a line's windows; `line` holds the image's line with zeros around it.
-template <class T> void sum_line(const PoolAxis& z, const T* line, T* to) {
-    if (z.kernel > 8) {
+template <class T> void sum_line(const PoolAxis& z, int64_t channels, const T* line, T* to) {
+    if (z.kernel > 8 && channels == 1) {
         for (int64_t l = 0; l < z.out; ++l) to[l] = sum_of(line + l * z.stride, z.kernel);
         return;
     }
-    for (int64_t l = 0; l < z.out; ++l) {
-        T sum = line[l * z.stride];
-        for (int64_t k = 1; k < z.kernel; ++k) sum += line[l * z.stride + k];
-        to[l] = sum;
-    }
+    for (int64_t l = 0; l < z.out; ++l, line += z.stride * channels)
+        for (int64_t c = 0; c < channels; ++c) {
+            T sum = line[c];
+            for (int64_t k = 1; k < z.kernel; ++k) sum += line[k * channels + c];
+            *to++ = sum;
+        }
 }
 
-template <class T> void mean_plane(const PoolShape& s, const Shares& shares, const T* x, T* y) {
+template <class T> void mean_plane(const PoolShape& s, int64_t channels, const Shares& shares, const T* x, T* y) {
     const PoolAxis& z = s.axis[2];
-    const int64_t room = line_room(z);
+    const int64_t room = line_room(z) * channels, wide = z.in * channels;
     T* line = scratch<T>(2, room);
     std::fill(line, line + room, T(0));
     for (int64_t i = 0; i < s.axis[0].out; ++i) {
         const Range xs = inside(s.axis[0], i);
-        for (int64_t j = 0; j < s.axis[1].out; ++j, y += z.out) {
+        for (int64_t j = 0; j < s.axis[1].out; ++j) {
             const Range ys = inside(s.axis[1], j);
-            T* middle = line + z.padding;
-            std::fill(middle, middle + z.in, T(0));
+            T* middle = line + z.padding * channels;
+            std::fill(middle, middle + wide, T(0));
             for (int64_t a = xs.begin; a < xs.end; ++a)
                 for (int64_t b = ys.begin; b < ys.end; ++b)
-                    add_to(middle, x + (a * s.axis[1].in + b) * z.in, z.in);
-            sum_line(z, line, y);
+                    add_to(middle, x + (a * s.axis[1].in + b) * wide, wide);
+            sum_line(z, channels, line, y);
             const double share = shares.line(i, j);
-            for (int64_t l = 0; l < z.out; ++l) y[l] *= shares.of<T>(share, l);
+            for (int64_t l = 0; l < z.out; ++l) {
+                const T by = shares.of<T>(share, l);
+                for (int64_t c = 0; c < channels; ++c) *y++ *= by;
+            }
         }
     }
 }
 
-}  // namespace
-
-template <class T> void mean_windows(const PoolShape& given, bool include, int64_t divisor, const T* x, T* y) {
-    const PoolShape s = global(given) ? given : stacked(given);
-    const Shares shares(s, include, divisor);
-    const bool whole = global(s);
-    parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
-        for (int64_t p = begin; p < end; ++p) {
-            const T* in = x + p * s.in_size();
-            if (whole) y[p] = sum_of(in, s.in_size()) * shares.of<T>(shares.line(0, 0), 0);
-            else mean_plane(s, shares, in, y + p * s.out_size());
+// Of lines too short for vectors, each window for itself.
+template <class T> void mean_short(const ShortLines<T>& w, const T* x, T* y) {
+    w.each([&](T share, Range as, Range bs, Range zs) {
+        for (int64_t c = 0; c < w.channels; ++c) {
+            T sum = 0;
+            for (int64_t k = zs.begin; k < zs.end; ++k) {
+                T column = 0;
+                for (int64_t a = as.begin; a < as.end; ++a)
+                    for (int64_t b = bs.begin; b < bs.end; ++b) column += x[w.at(a, b, k) + c];
+                sum += column;
+            }
+            *y++ = sum * share;
         }
     });
 }
 
-template void mean_windows(const PoolShape&, bool, int64_t, const float*, float*);
-template void mean_windows(const PoolShape&, bool, int64_t, const double*, double*);
+}  // namespace
+
+template <class T> void mean_windows(const PoolShape& given, int64_t channels, bool include, int64_t divisor, const T* x, T* y) {
+    PoolShape s = given;
+    s.planes /= channels;
+    const bool whole = channels == 1 && global(s), brief = !whole && has_short_lines<T>(s, channels);
+    if (!whole && !brief) s = stacked(s);
+    const Shares shares(s, include, divisor);
+    const ShortLines<T> lines(s, channels, shares, brief);
+    parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; ++p) {
+            const T* in = x + p * s.in_size() * channels;
+            T* out = y + p * s.out_size() * channels;
+            if (whole) *out = sum_of(in, s.in_size()) * shares.of<T>(shares.line(0, 0), 0);
+            else if (brief) mean_short(lines, in, out);
+            else mean_plane(s, channels, shares, in, out);
+        }
+    });
+}
+
+template void mean_windows(const PoolShape&, int64_t, bool, int64_t, const float*, float*);
+template void mean_windows(const PoolShape&, int64_t, bool, int64_t, const double*, double*);
 
 }  // namespace fw::windows

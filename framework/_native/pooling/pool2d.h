@@ -117,11 +117,11 @@ template <class T> void spread_channels(const PoolShape& s, int64_t channels, co
 template <class T> void collect_channels(const PoolShape& s, int64_t channels, const T* x, const uint8_t* where, T* y);
 
 // The mean of every window, whose sum is divided by `divisor`, or if that is 0 by how many of its elements are in the image
-// (`include`: in the image or its padding).
-template <class T> void mean_windows(const PoolShape& s, bool include, int64_t divisor, const T* x, T* y);
-template <class T> void spread_mean(const PoolShape& s, bool include, int64_t divisor, const T* y, T* x);  // the way back
+// (`include`: in the image or its padding). So many channels, one or a few, lie side by side.
+template <class T> void mean_windows(const PoolShape& s, int64_t channels, bool include, int64_t divisor, const T* x, T* y);
+template <class T> void spread_mean(const PoolShape& s, int64_t channels, bool include, int64_t divisor, const T* y, T* x);  // the way back
 
-// The same where channels lie side by side.
+// The same of channels that fill vectors.
 template <class T>
 void mean_channels(const PoolShape& s, int64_t channels, bool include, int64_t divisor, const T* x, T* y);
 template <class T>

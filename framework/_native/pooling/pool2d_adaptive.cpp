@@ -102,7 +102,8 @@ template <class T> bool pick_channels(const PlaceRows& r, int64_t channels, cons
 template <class T>
 bool put_channels(const PlaceRows& r, int64_t channels, const T* y, const int64_t* index, bool adds, T* x) {
     return each_place_of_channels(r, channels, index, [=](int64_t image, int64_t first, int64_t last, auto&& each) {
-        for (int64_t k = 0; k < r.numbers; ++k) std::fill(x + image + k * channels + first, x + image + k * channels + last, T(0));
+        if (last - first == channels) std::fill_n(x + image, r.numbers * channels, T(0));
+        else for (int64_t k = 0; k < r.numbers; ++k) std::fill(x + image + k * channels + first, x + image + k * channels + last, T(0));
         if (adds) each([=](int64_t p, int64_t at) { x[at] += y[p]; });
         else each([=](int64_t p, int64_t at) { x[at] = y[p]; });
     });

@@ -223,7 +223,7 @@ void mean_pool(Call& c) {
         return [=, &x, &y] {
             by_float(x, [&](auto t) {
                 using T = decltype(t);
-                windows::mean_windows<T>(shape, include, divisor, x.at<T>(), y.at<T>());
+                windows::mean_windows<T>(shape, 1, include, divisor, x.at<T>(), y.at<T>());
             });
         };
     });

@@ -4,7 +4,7 @@ import warnings
 from functools import partial
 from typing import Any
 
-from ... import dtypes
+from ... import _native, dtypes
 from ...backends import backend_for, meta, move, passes, turned
 from ...backends import cuda as _cuda
 from ...device import Device, as_device, cuda_device
@@ -22,9 +22,13 @@ from ...tensor import Tensor, hand_out, wrap
 from ..record.args import tensor_arg
 from ..record.batched import leading
 from ..record.deferred import InSteps
+from ..record.entries import entered_itself
 from ..record.op import Meta, Op
 from ..record.public import public
 from .memory_format import copy_in, in_format, preserved_op
+
+if hasattr(_native.module, "set_up_itself"):
+    _native.module.set_up_itself(dtypes.DType, Device, channels_last, channels_last_3d)
 
 cast = Op("cast", "x", onnx="converted(x, dtype)", runtime="converted(x)",
           batch=leading, jvp="linear", moves=True, native="cast",
@@ -88,6 +92,7 @@ def _cast_in_steps(input: Tensor, *args: Any, dtype: Any = None, **settings: Any
 
 
 @public("", method=True, op=transfer, deferred=InSteps(_cast_in_steps))
+@entered_itself()
 def to(input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
        copy: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:
     """The tensor with another dtype, device or memory format; itself when nothing changes.
@@ -158,6 +163,7 @@ def cuda(input: Tensor, device: Any = None, non_blocking: bool = False) -> Tenso
 
 
 @public("", method=True)
+@entered_itself()
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype of ``other``.
 
@@ -176,7 +182,7 @@ def _caster(name: str, dtype: dtypes.DType) -> None:
     convert.__doc__ = f"The tensor as {dtype}; itself if it is that already."
     kept = dtype in (dtypes.float32, dtypes.float64, dtypes.bool_)  # what compiled functions put off
     steps = InSteps(partial(_cast_in_steps, dtype=dtype)) if kept else False
-    public("", method=True, deferred=steps)(convert)
+    public("", method=True, deferred=steps)(entered_itself(dtype)(convert))
 
 
 for _name, _dtype in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16),
@@ -201,6 +207,7 @@ def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor
 
 
 @public("", method=True, op=contiguous_op, deferred=True)
+@entered_itself(True)
 def contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format) -> Tensor:
     """The tensor in row-major memory, or with its channels last; itself if it is already.
 

@@ -8,6 +8,7 @@ from ...tensor import Tensor
 from ..record.args import tensor_arg
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
+from ..record.planned import Step, planned
 from ..record.public import public
 from ..shape.slices import slice_op
 from .resample import Plan, resample
@@ -37,19 +38,48 @@ pad_op = Op("pad", "x", onnx="padded(x, pads, value)", runtime="padded(x, pads, 
             vjp={"x": lambda g, x_shape, pads: slice_op(g, key=_pad_key(x_shape, pads))})
 
 
-def _cropped(x: Tensor, pads: tuple) -> tuple[Tensor, tuple]:
-    """``x`` without what negative pads take off, and what is left to add."""
+def _cropped(shape: tuple, pads: tuple) -> tuple[list[Step], tuple]:
+    """The step that takes off what negative pads say, if there are such, and what is left to add."""
     least = 0
     for d, (lo, hi) in enumerate(pads):
         if lo < 0 or hi < 0:
             least = -1
-            if x.shape[d] + lo + hi < 0 or x.shape[d] + min(lo, 0) + min(hi, 0) < 0:
-                raise ShapeError(f"pad: {(lo, hi)} takes more from dimension {d} than its size {x.shape[d]}")
-    if least < 0:
-        x = slice_op.run(x, key=tuple(slice(max(-lo, 0), s - max(-hi, 0))
-                                      for s, (lo, hi) in zip(x.shape, pads)))
-        pads = tuple((max(lo, 0), max(hi, 0)) for lo, hi in pads)
-    return x, pads
+            if shape[d] + lo + hi < 0 or shape[d] + min(lo, 0) + min(hi, 0) < 0:
+                raise ShapeError(f"pad: {(lo, hi)} takes more from dimension {d} than its size {shape[d]}")
+    if least == 0:
+        return [], pads
+    key = tuple(slice(max(-lo, 0), s - max(-hi, 0)) for s, (lo, hi) in zip(shape, pads))
+    return [(slice_op.run, 1, {"key": key})], tuple((max(lo, 0), max(hi, 0)) for lo, hi in pads)
+
+
+@planned
+def _padded(input: Tensor, pad: Any, mode: str, value: Any) -> list[Step]:
+    """The steps of ``pad``."""
+    shape = tensor_arg(input, "pad").shape
+    if not isinstance(pad, (tuple, list)) or len(pad) % 2 or len(pad) > 2 * len(shape):
+        raise ValueError(f"pad: wanted pairs (before, after) for at most {len(shape)} dimensions, last one "
+                         f"first, got {pad!r} for shape {list(shape)}")
+    sides = [(int(pad[i]), int(pad[i + 1])) for i in range(0, len(pad), 2)]
+    pads = ((0, 0),) * (len(shape) - len(sides)) + tuple(sides[::-1])
+    if mode == "constant":
+        steps, pads = _cropped(shape, pads)
+        return [*steps, (pad_op.run, 1, {"pads": pads, "value": 0 if value is None else value})]
+    if mode not in ("reflect", "replicate", "circular"):
+        raise ValueError(f"pad: mode must be 'constant', 'reflect', 'replicate' or 'circular', got {mode!r}")
+    if value not in (None, 0):
+        raise ValueError(f"pad: mode={mode!r} takes no value, got {value!r}")
+    steps, cut = _cropped(shape, pads) if mode == "circular" else ([], pads)
+    for d, (lo, hi) in enumerate(cut):
+        if not lo and not hi:
+            continue
+        size = shape[d] + min(pads[d][0], 0) + min(pads[d][1], 0) if mode == "circular" else shape[d]
+        most = size - 1 if mode == "reflect" else size if mode == "circular" else math.inf
+        if max(lo, hi) > most or size + lo + hi < 0 or (size == 0 and max(lo, hi) > 0):
+            raise ShapeError(f"pad: mode={mode!r} cannot add {(lo, hi)} to dimension {d} of size {size}"
+                             + (f"; at most {most} on a side" if most < math.inf else ""))
+        plan = Plan(mode, size, size + lo + hi, offset=lo)
+        steps.append((resample.run, 1, {"dim": d, "plan": plan, "back": False}))
+    return steps
 
 
 def _pads_by_values(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> str:
@@ -70,28 +100,4 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
     >>> fw.nn.functional.pad(fw.tensor([1.0, 2.0, 3.0]), (2, 1), mode="reflect")
     tensor([3., 2., 1., 2., 3., 2.])
     """
-    tensor_arg(input, "pad")
-    if not isinstance(pad, (tuple, list)) or len(pad) % 2 or len(pad) > 2 * input.ndim:
-        raise ValueError(f"pad: wanted pairs (before, after) for at most {input.ndim} dimensions, last one "
-                         f"first, got {pad!r} for shape {list(input.shape)}")
-    sides = [(int(pad[i]), int(pad[i + 1])) for i in range(0, len(pad), 2)]
-    pads = ((0, 0),) * (input.ndim - len(sides)) + tuple(sides[::-1])
-    if mode == "constant":
-        input, pads = _cropped(input, pads)
-        return pad_op.run(input, pads=pads, value=0 if value is None else value)
-    if mode not in ("reflect", "replicate", "circular"):
-        raise ValueError(f"pad: mode must be 'constant', 'reflect', 'replicate' or 'circular', got {mode!r}")
-    if value not in (None, 0):
-        raise ValueError(f"pad: mode={mode!r} takes no value, got {value!r}")
-    if mode == "circular":
-        input, pads = _cropped(input, pads)
-    for d, (lo, hi) in enumerate(pads):
-        if not lo and not hi:
-            continue
-        size = input.shape[d]
-        most = size - 1 if mode == "reflect" else size if mode == "circular" else math.inf
-        if max(lo, hi) > most or size + lo + hi < 0 or (size == 0 and max(lo, hi) > 0):
-            raise ShapeError(f"pad: mode={mode!r} cannot add {(lo, hi)} to dimension {d} of size {size}"
-                             + (f"; at most {most} on a side" if most < math.inf else ""))
-        input = resample.run(input, dim=d, plan=Plan(mode, size, size + lo + hi, offset=lo), back=False)
-    return input
+    return _padded(input, pad, mode, value)

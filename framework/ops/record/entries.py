@@ -51,6 +51,16 @@ def entered_form(function: Callable, record: Any, writes: str | None, name: str,
     return function if Entry is None else _native.module.entry(function, None, {}, form=form)
 
 
+def entered_itself(made: Any = None) -> Callable:
+    """A decorator for functions that give a tensor back where it is as they would make it.
+
+    made: the dtype that is wanted, None for what is asked for (a dtype, a device), True for memory formats.
+    """
+    if Entry is None:
+        return lambda function: function
+    return lambda function: _native.module.entry(function, _native.module.itself(function, made), {})
+
+
 def behind(function: Any) -> Any:
     """The Python function that an object stands for; any other one itself."""
     return function.entry_of if type(function) is Entry else function

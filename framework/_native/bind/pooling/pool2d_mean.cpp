@@ -1,6 +1,4 @@
 // The mean of every window, and the way back, of NumPy arrays.
-#include <optional>
-
 #include "bind/images.h"
 #include "pooling/pool2d.h"
 
@@ -14,24 +12,22 @@ bool mean_shape(PoolShape& s, const Sizes& x, const Sizes& kernel, const Sizes& 
 
 int64_t divisor_of(nb::handle divisor) { return divisor.is_none() ? 0 : nb::cast<int64_t>(divisor); }
 
-// A result of this shape, over numbers `from`: by `channels(from, to)` where those lie with channels last, else by
-// `rows(from, to)`.
+// A result of this shape, over numbers `from`: by `channels(from, to, n)` where so many channels lie side by side and fill a share of
+// a vector, else by `rows(from, to, n)`, of a few channels or one.
 template <class Channels, class Rows>
 nb::object made_of(Array from, const Sizes& shape, const Sizes& kernel, Channels&& channels, Rows&& rows) {
-    const bool last = has_channels_last(from, kernel, 0.5);
-    std::optional<InRows> lines;
-    if (!last) lines.emplace(from);
-    NewArray to = last ? new_channels_last(from.ndim(), shape.data(), from.type())
-                       : new_array(int(shape.size()), shape.data(), from.type());
-    {
-        Release release(std::max(from.size(), to.size()) * 4);
-        by_float(from, [&](auto t) {
-            using T = decltype(t);
-            if (last) channels(from.data<T>(), to.data<T>());
-            else rows(lines->a.data<T>(), to.data<T>());
-        });
-    }
-    return last ? give(to) : give_images(to, channels_last(from));
+    const bool last = from.usable() && from.ndim() == int(kernel.size()) + 2 && channels_last(from);
+    const bool wide = has_channels_last(from, kernel, 0.5);
+    const InRows lines(from, !last);
+    NewArray to = new_images(int(shape.size()), shape.data(), from.type(), last);
+    nb::object result = give(to);
+    Release release(std::max(from.size(), to.size()) * 4);
+    by_float(from, [&](auto t) {
+        using T = decltype(t);
+        if (wide) channels(from.data<T>(), to.data<T>(), from.shape(1));
+        else rows(lines.data<T>(), to.data<T>(), last ? from.shape(1) : 1);
+    });
+    return result;
 }
 
 nb::object avg_pool(Array x, const Sizes& kernel, const Sizes& stride, const Sizes& padding, const Sizes& out,
@@ -40,8 +36,8 @@ nb::object avg_pool(Array x, const Sizes& kernel, const Sizes& stride, const Siz
     if (!x.is_float() || !mean_shape(s, sizes(x), kernel, stride, padding, out)) return not_implemented();
     const int64_t divided_by = divisor_of(divisor);
     return made_of(x, pooled(sizes(x), out), kernel,
-                   [&](auto* from, auto* to) { mean_channels(s, x.shape(1), include, divided_by, from, to); },
-                   [&](auto* from, auto* to) { mean_windows(s, include, divided_by, from, to); });
+                   [&](auto* from, auto* to, int64_t channels) { mean_channels(s, channels, include, divided_by, from, to); },
+                   [&](auto* from, auto* to, int64_t channels) { mean_windows(s, channels, include, divided_by, from, to); });
 }
 
 nb::object avg_spread(Array y, const Sizes& x_shape, const Sizes& kernel, const Sizes& stride,
@@ -52,8 +48,8 @@ nb::object avg_spread(Array y, const Sizes& x_shape, const Sizes& kernel, const 
         return not_implemented();
     const int64_t divided_by = divisor_of(divisor);
     return made_of(y, x_shape, kernel,
-                   [&](auto* from, auto* to) { spread_mean_channels(s, y.shape(1), include, divided_by, from, to); },
-                   [&](auto* from, auto* to) { spread_mean(s, include, divided_by, from, to); });
+                   [&](auto* from, auto* to, int64_t channels) { spread_mean_channels(s, channels, include, divided_by, from, to); },
+                   [&](auto* from, auto* to, int64_t channels) { spread_mean(s, channels, include, divided_by, from, to); });
 }
 
 FW_BIND(m) {
