@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "bind/guarded.h"
+#include "bind/local.h"
 
 namespace fw {
 namespace {
@@ -137,6 +138,10 @@ PyType_Slot local_slots[] = {{Py_tp_new, slot_of(local_new)},         {Py_tp_dea
 PyType_Spec local_spec = {"framework._native.Local", sizeof(Local), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, local_slots};
 
 }  // namespace
+
+PyObject* values_here(PyObject* local) {
+    return Py_TYPE(local)->tp_getattro == local_get ? own_of(local_of(local)) : PyErr_Format(PyExc_TypeError, "wanted a Local, got %R", local);
+}
 
 FW_BIND(m) {
     word_of_dict = PyUnicode_InternFromString("__dict__"), key = PyUnicode_InternFromString("framework._native.Local");

@@ -3,10 +3,15 @@
 // framework/ops/random/draw_kernels.py. `rest`: the relative size of what may be left out.
 #if !defined(__CUDACC_RTC__) && !defined(CUDA_ON_CPU)
 #pragma once
+#include "base/vecmath.h"
 #include "program/special_numbers.h"
 
 namespace fw::slopes {
 using ::fabs, ::log, ::pow;  // fw has those of vectors
+using V = Vec<double>;
+FW_INLINE V size_of(V x) { return abs<double>(x); }
+FW_INLINE bool some(Mask<double> lanes) { return math::any(lanes); }
+FW_INLINE V pick(Mask<double> lanes, V x, V y) { return select<double>(lanes, x, y); }
 }
 #endif
 
@@ -15,80 +20,92 @@ namespace fw::slopes {
 constexpr int most_terms = 20000;
 constexpr double doubles = 2e-16;
 
-struct Dual { double v, d; };
-SPECIAL_SHORT Dual operator+(Dual a, Dual b) { return {a.v + b.v, a.d + b.d}; }
-SPECIAL_SHORT Dual operator-(Dual a, Dual b) { return {a.v - b.v, a.d - b.d}; }
-SPECIAL_SHORT Dual operator*(Dual a, Dual b) { return {a.v * b.v, a.d * b.v + a.v * b.d}; }
-SPECIAL_SHORT Dual operator/(Dual a, Dual b) {
-  const double q = a.v / b.v;
-  return {q, (a.d - q * b.d) / b.v};
+template <class D> struct Dual { D v, d; };  // D: double, or vectors of them
+template <class D> SPECIAL_SHORT Dual<D> operator+(Dual<D> a, Dual<D> b) { return {a.v + b.v, a.d + b.d}; }
+template <class D> SPECIAL_SHORT Dual<D> operator-(Dual<D> a, Dual<D> b) { return {a.v - b.v, a.d - b.d}; }
+template <class D> SPECIAL_SHORT Dual<D> operator*(Dual<D> a, Dual<D> b) { return {a.v * b.v, a.d * b.v + a.v * b.d}; }
+template <class D> SPECIAL_SHORT Dual<D> operator/(Dual<D> a, Dual<D> b) {
+  const D one = 1 / b.v, q = a.v * one;
+  return {q, (a.d - q * b.d) * one};
 }
-SPECIAL_SHORT Dual number(double v) { return {v, 0}; }
-// Whether a factor of a continued fraction is 1, and its derivative 0, but for `rest`.
-SPECIAL_SHORT bool settled(Dual step, double rest) { return fabs(step.v - 1) <= 2 * rest && fabs(step.d) <= 500 * rest; }
+SPECIAL_SHORT Dual<double> number(double v) { return {v, 0}; }
+SPECIAL_SHORT double size_of(double x) { return fabs(x); }
+SPECIAL_SHORT bool some(bool lanes) { return lanes; }
+SPECIAL_SHORT double pick(bool lanes, double x, double y) { return lanes ? x : y; }
+// Whether a factor of a continued fraction is not 1 yet, or its derivative not 0, but for `rest`.
+template <class D> SPECIAL_SHORT auto matters(Dual<D> step, double rest) { return (size_of(step.v - 1) > 2 * rest) | (size_of(step.d) > 500 * rest); }
 SPECIAL_SHORT double safe_log(double x) { return log(x > 1e-300 ? x : 1e-300); }
 
-SPECIAL_SHORT Dual gamma_series(Dual a, double z, double rest) {
-  Dual term = number(1) / a, total = term;
+// Each lane ends where it would end alone.
+template <class D> SPECIAL_SHORT Dual<D> gamma_series(D a, D z, double rest) {
+  Dual<D> term = Dual<D>{z * 0 + 1, z * 0} / Dual<D>{a, z * 0 + 1}, total = term;
+  auto open = z >= 0;
   for (int k = 1; k < most_terms; ++k) {
-    term = term * number(z) / (a + number(k));
-    total = total + term;
-    if (!(fabs(term.v) > 0.05 * rest * fabs(total.v))) break;
+    const D one = 1 / (a + double(k));
+    term.v = term.v * z * one;
+    term.d = (term.d * z - term.v) * one;
+    total = {pick(open, total.v + term.v, total.v), pick(open, total.d + term.d, total.d)};
+    open = open & (size_of(term.v) > 0.05 * rest * size_of(total.v));
+    if (!some(open)) break;
   }
   return total;
 }
-SPECIAL_SHORT Dual gamma_fraction(Dual a, double z, double rest) {
-  Dual b = number(z + 1) - a, c = number(1e300), d = number(1) / b, fraction = d;
+template <class D> SPECIAL_SHORT Dual<D> gamma_fraction(D a, D z, double rest) {
+  const D nothing = z * 0;
+  Dual<D> b = {z + 1 - a, nothing - 1}, c = {nothing + 1e300, nothing}, d = Dual<D>{nothing + 1, nothing} / b, fraction = d;
+  auto open = z >= 0;
   for (int k = 1; k < most_terms; ++k) {
-    const Dual factor = number(k) * (a - number(k));
-    b = b + number(2);
-    d = number(1) / (factor * d + b), c = b + factor / c;
-    const Dual step = c * d;
-    fraction = fraction * step;
-    if (settled(step, rest)) break;
+    const Dual<D> factor = {(a - double(k)) * double(k), nothing + double(k)};
+    b.v = b.v + 2;
+    d = Dual<D>{nothing + 1, nothing} / (factor * d + b), c = b + factor / c;
+    const Dual<D> step = c * d, next = fraction * step;
+    fraction = {pick(open, next.v, fraction.v), pick(open, next.d, fraction.d)};
+    open = open & matters(step, rest);
+    if (!some(open)) break;
   }
   return fraction;
 }
-SPECIAL_SHORT double gamma_slope_of(double a, double z, double rest) {
-  if (!(a > 0)) return special::nan();
-  if (!(a < 1e5 && z >= 0 && z < special::inf())) {  // Wilson and Hilferty's formula
-    const double cube = pow(z <= 0 ? 0.0 : z / a, 1.0 / 3), far = 1 / (9 * a);
-    return cube * cube * cube + 3 * a * cube * cube * (far / a - (cube - 1 + far) / (2 * a));
-  }
-  const double turn = safe_log(z) - special::digamma_right(a);
-  const Dual moved = {a, 1};
-  if (z < a + 1) {
-    const Dual total = gamma_series(moved, z, rest);
-    return -z * (total.v * turn + total.d);
-  }
-  const Dual fraction = gamma_fraction(moved, z, rest);
-  return z * (fraction.v * turn + fraction.d);
+// The slope of a sample z of the gamma distribution of shape a by what these two give: which of them says `by_series`.
+SPECIAL_SHORT bool by_series(double a, double z) { return z < a + 1; }
+SPECIAL_SHORT double gamma_slope_from(double a, double z, Dual<double> part) {
+  const double turn = safe_log(z) - special::digamma_right(a), slope = z * (part.v * turn + part.d);
+  return by_series(a, z) ? -slope : slope;
 }
-SPECIAL_SHORT Dual beta_fraction(Dual a, Dual b, double at, double rest) {
-  const Dual one = number(1), x = number(at);
-  Dual c = one, d = one / (one - (a + b) * x / (a + one)), fraction = d;
+SPECIAL_SHORT bool near_enough(double a, double z) { return a > 0 && a < 1e5 && z >= 0 && z < special::inf(); }
+SPECIAL_SHORT double gamma_slope_far(double a, double z) {  // Wilson and Hilferty's formula
+  if (!(a > 0)) return special::nan();
+  const double cube = pow(z <= 0 ? 0.0 : z / a, 1.0 / 3), far = 1 / (9 * a);
+  return cube * cube * cube + 3 * a * cube * cube * (far / a - (cube - 1 + far) / (2 * a));
+}
+SPECIAL_SHORT double gamma_slope_of(double a, double z, double rest) {
+  if (!near_enough(a, z)) return gamma_slope_far(a, z);
+  return gamma_slope_from(a, z, by_series(a, z) ? gamma_series(a, z, rest) : gamma_fraction(a, z, rest));
+}
+SPECIAL_SHORT Dual<double> beta_fraction(Dual<double> a, Dual<double> b, double at, double rest) {
+  const Dual<double> one = number(1), x = number(at);
+  Dual<double> c = one, d = one / (one - (a + b) * x / (a + one)), fraction = d;
   for (int k = 1; k < most_terms; ++k) {
-    const Dual m = number(k), twice = number(2 * k);
-    const Dual even = m * (b - m) * x / ((a + twice - one) * (a + twice));
+    const Dual<double> m = number(k), twice = number(2 * k);
+    const Dual<double> even = m * (b - m) * x / ((a + twice - one) * (a + twice));
     d = one / (one + even * d), c = one + even / c;
     fraction = fraction * c * d;
-    const Dual odd = number(0) - (a + m) * (a + b + m) * x / ((a + twice) * (a + twice + one));
+    const Dual<double> odd = number(0) - (a + m) * (a + b + m) * x / ((a + twice) * (a + twice + one));
     d = one / (one + odd * d), c = one + odd / c;
-    const Dual step = c * d;
+    const Dual<double> step = c * d;
     fraction = fraction * step;
-    if (settled(step, rest)) break;
+    if (!matters(step, rest)) break;
   }
   return fraction;
 }
 SPECIAL_SHORT double dirichlet_slope_of(double x, double a, double total, double rest) {
   const double other = total - a > 1e-300 ? total - a : 1e-300;
   const double turn = safe_log(x) - special::digamma_right(a) + special::digamma_right(total);
-  const Dual moved = {a, 1}, b = number(other);
+  const Dual<double> moved = {a, 1}, b = number(other);
   if (x < (a + 1) / (a + other + 2)) {
-    const Dual left = number(x) / moved * beta_fraction(moved, b, x, rest);
+    const Dual<double> left = number(x) / moved * beta_fraction(moved, b, x, rest);
     return -(left.v * turn + left.d);
   }
-  const Dual right = number(x / other) * beta_fraction(b, moved, 1 - x, rest);
+  const Dual<double> right = number(x / other) * beta_fraction(b, moved, 1 - x, rest);
   return right.v * turn + right.d;
 }
 

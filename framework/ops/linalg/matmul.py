@@ -62,11 +62,12 @@ def in_one_batch(*xs: Any) -> Any:
     As they are where there is no such batch, which the record will say, and on GPUs, whose functions know
     how to broadcast.
     """
-    batches = [x._array.shape[:-2] for x in xs]
-    if batches.count(batches[0]) == len(xs) or any(type(x._array) is not np.ndarray for x in xs):
-        return xs
+    batches = tuple([x._array.shape[:-2] for x in xs])
+    for x in xs:
+        if type(x._array) is not np.ndarray:
+            return xs
     try:
-        batch = broadcast_shape(tuple(batches), "")
+        batch = broadcast_shape(batches, "")
     except ShapeError:
         return xs
     return [x if own == batch else take_size(x, batch + x._array.shape[-2:]) for x, own in zip(xs, batches)]

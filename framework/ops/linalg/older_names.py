@@ -10,14 +10,15 @@ from ..record.batched import leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.sums import mean
+from ..shape.broadcast import take_size
 from .decompositions import QR
 from .decompositions import qr as reduced_qr
 from .decompositions import svd as linalg_svd
 from .factor import column, eye, matrix, svd_op, turned, use_kernel
 from .lu import _lu
 from .lu import lu_solve as linalg_lu_solve
-from .matmul import promoted, swap_last
-from .systems import solve_triangular, triangular_op
+from .matmul import in_one_batch, promoted, swap_last
+from .systems import triangular_op
 
 
 class USV(NamedTuple):
@@ -113,13 +114,13 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
     B, T = matrix(input, "triangular_solve", square=False, name="input"), matrix(A, "triangular_solve")
     if transpose:
         T = swap_last(T)
-    if T._array.dtype is B._array.dtype and T._array.shape[:-2] == B._array.shape[:-2]:
-        solution = triangular_op.run(T, B, upper=upper is not transpose, unit=bool(unitriangular))
-    else:
-        solution = solve_triangular(T, B, upper=upper is not transpose, unitriangular=unitriangular)
-    if solution._array.shape[:-2] == A._array.shape[:-2]:
-        return TriangularSolve(solution, A.clone())  # type: ignore[attr-defined]
-    return TriangularSolve(solution, A.expand(*solution.shape[:-2], *A.shape[-2:]).clone())  # type: ignore
+    if T._array.dtype is not B._array.dtype:
+        T, B = promoted("triangular_solve", A=T, input=B)
+    T, B = in_one_batch(T, B)
+    solution = triangular_op.run(T, B, upper=bool(upper) is not bool(transpose), unit=bool(unitriangular))
+    batch = solution._array.shape[:-2]
+    own = A if batch == A._array.shape[:-2] else take_size(A, batch + A._array.shape[-2:])
+    return TriangularSolve(solution, own.clone())  # type: ignore[attr-defined]
 
 
 def _reflections(xp: Any, A: Any) -> tuple[Any, Any]:

@@ -1,8 +1,10 @@
 """Broadcasting as two ops, each the other's derivative: repeat along dimensions, and sum them away."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
+from ... import _native
 from ...dtypes import FLOAT, int64
 from ...errors import ShapeError
 from ...tensor import Tensor
@@ -15,12 +17,13 @@ from ..record.planned import Step, planned
 from ..record.public import public
 
 _expanded = view_maker("expanded")
+_common_shape: Callable = getattr(_native.module, "common_shape", lambda shapes: None)  # of those that fit
 
 
 def broadcast_shape(shapes: Any, op: str) -> tuple[int, ...]:
     """The common shape under NumPy's broadcasting, or a ShapeError that names the axis."""
-    if len(shapes) == 2 and shapes[0] == shapes[1]:
-        return tuple(shapes[0])
+    if (shape := _common_shape(shapes)) is not None:
+        return shape
     ndim = max((len(s) for s in shapes), default=0)
     result = [1] * ndim
     for shape in shapes:

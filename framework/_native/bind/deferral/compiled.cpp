@@ -5,6 +5,7 @@
 
 #include "base/pool.h"
 #include "bind/deferral/tape.h"
+#include "bind/local.h"
 
 namespace fw::deferral {
 namespace {
@@ -33,24 +34,9 @@ struct CompiledCall {
     Way way;
 };
 
-PyObject *state_of_threads = nullptr, *word_compiled = nullptr, *word_call = nullptr, *word_dict = nullptr,
+PyObject *state_of_threads = nullptr, *word_compiled = nullptr, *word_call = nullptr,
          *word_run = nullptr, *word_plain = nullptr, *word_settle = nullptr, *word_stack = nullptr, *word_inside = nullptr,
          *word_wanted = nullptr, *word_segments = nullptr, *word_planned = nullptr;
-
-// The modes of this thread, borrowed: they live as long as Python's state of the thread, whose number is never used again.
-PyObject* modes_of_thread() {
-    static thread_local uint64_t known = 0;
-    static thread_local PyObject* modes = nullptr;
-    const uint64_t thread = PyThreadState_GetID(PyThreadState_Get());
-    if (known != thread + 1) {
-        PyObject* found = PyObject_GetAttr(state_of_threads, word_dict);
-        if (!found) return nullptr;
-        modes = found;
-        known = thread + 1;
-        Py_DECREF(found);
-    }
-    return modes;
-}
 
 void put(PyObject* dict, PyObject* key, PyObject* value) {
     if (PyDict_SetItem(dict, key, value) < 0) throw nb::python_error();
@@ -156,7 +142,7 @@ PyObject* put_off(const Parts& p, PyObject* fn, PyObject* args, PyObject* keywor
 PyObject* compiled_call(PyObject* self, PyObject* args, PyObject* keywords) {
     auto* c = reinterpret_cast<CompiledCall*>(self);
     if (c->way != Way::ASK) {
-        PyObject* modes = modes_of_thread();
+        PyObject* modes = values_here(state_of_threads);
         if (!modes) return nullptr;
         const nb::object fn = nb::borrow(c->fn), now = nb::borrow(c->now);
         PyObject* outer = PyDict_GetItemWithError(modes, word_compiled);
@@ -274,9 +260,9 @@ namespace fw {
 
 FW_BIND(m) {
     using namespace deferral;
-    PyObject** words[] = {&word_compiled, &word_call, &word_dict, &word_run, &word_plain, &word_settle, &word_stack,
+    PyObject** words[] = {&word_compiled, &word_call, &word_run, &word_plain, &word_settle, &word_stack,
                           &word_inside, &word_wanted, &word_segments, &word_planned};
-    const char* texts[] = {"compiled", "_call", "__dict__", "run", "plain", "settle", "stack",
+    const char* texts[] = {"compiled", "_call", "run", "plain", "settle", "stack",
                            "inside", "wanted", "segments", "planned"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) *words[i] = PyUnicode_InternFromString(texts[i]);
     nb::object type = nb::steal(PyType_FromSpec(&compiled_spec));

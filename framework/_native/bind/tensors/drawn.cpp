@@ -199,7 +199,7 @@ template <class T> nb::object by_function(State& state, Wanted kind, int64_t n, 
     const npy_intp shape[] = {n};
     NewArray numbers = new_array(1, shape, sizeof(T) == 4 ? NPY_FLOAT : NPY_DOUBLE);
     T* t = numbers.data<T>();
-    const nb::object array = give(numbers), runner = asked(quiet, word_run);
+    const nb::object array = give(numbers), runner = here_of(quiet, word_run);
     if (kind == LOG_NORMAL) random::draw_normal<T>(state.words, t, n);
     else random::draw_uniform<T>(state.words, t, n);
     state.store();  // NumPy's function may let another thread draw

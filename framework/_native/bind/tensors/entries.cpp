@@ -35,9 +35,9 @@ struct Entry {
 // Whether this thread is in a block of autocast, or that is not known.
 bool is_choosing() {
     if (!choosing) return false;
-    PyObject* choose = PyObject_GetAttr(choosing, word_choose);
+    PyObject* values = values_here(choosing);
+    PyObject* choose = values ? PyDict_GetItemWithError(values, word_choose) : nullptr;
     if (!choose) PyErr_Clear();
-    Py_XDECREF(choose);
     return choose != Py_None;
 }
 

@@ -45,7 +45,7 @@ struct Filling {
 // (x, number): a tensor in the shape, dtype and order of dimensions of x, every element the number.
 nb::object filled_like(PyObject* const* args) {
     PyArrayObject* of = array_of(args[0]);
-    if (!of || !moving::item_bytes(Array{of}) || PyArray_ISBYTESWAPPED(of) || asked(quiet, word_run).is_none())
+    if (!of || !moving::item_bytes(Array{of}) || PyArray_ISBYTESWAPPED(of) || here_of(quiet, word_run).is_none())
         return nb::object();
     const Filling filling(PyArray_DESCR(of), args[1]);
     if (!filling.good || filling.zeros(PyArray_NBYTES(of))) return nb::object();
@@ -64,7 +64,7 @@ nb::object filled_array(Array x, nb::handle number) {
 // (shape, dtype, number): a tensor; `then` works on its array.
 template <class Then> nb::object filled_then(PyObject* const* args, Then&& then) {
     const moving::Ints sizes(args[0]);
-    if (!sizes.is_shape() || !PyArray_DescrCheck(args[1]) || asked(quiet, word_run).is_none()) return nb::object();
+    if (!sizes.is_shape() || !PyArray_DescrCheck(args[1]) || here_of(quiet, word_run).is_none()) return nb::object();
     auto* type = reinterpret_cast<PyArray_Descr*>(args[1]);
     const nb::object usual = nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(type->type_num)));
     if (usual.ptr() != args[1] || PyDataType_REFCHK(type) || PyTypeNum_ISFLEXIBLE(type->type_num)) return nb::object();

@@ -39,7 +39,7 @@ Way plan_of(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObject* keywo
 
 }  // namespace
 
-bool is_watched() { return asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none() || !asked(quiet, word_settle).is_none(); }
+bool is_watched() { return here_of(quiet, word_run).is_none() || !here_of(quiet, word_site).is_none() || !here_of(quiet, word_settle).is_none(); }
 
 namespace {
 
@@ -101,7 +101,7 @@ nb::object form_written(PyObject* form, PyObject* const* args, Py_ssize_t n, PyO
     nb::object x = write_form(call);
     if (x.is_valid() || rule == Rule::none) return x;
     const Held a = memory_of(args[0]);
-    if (!a || asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return x;
+    if (!a || here_of(quiet, word_run).is_none() || !here_of(quiet, word_site).is_none()) return x;
     if (rule == Rule::whole) {
         if (PyArray_DESCR(a)->kind != 'i' && PyArray_DESCR(a)->kind != 'u') return x;
     } else {

@@ -16,7 +16,7 @@ PyObject* word_result;
 
 }  // namespace
 
-bool is_followed(PyObject* x) { return has_node(x) && (!modes || asked(modes, word_enabled).ptr() != Py_False); }
+bool is_followed(PyObject* x) { return has_node(x) && (!modes || here_of(modes, word_enabled).ptr() != Py_False); }
 
 Held memory_of(PyObject* x) {
     PyArrayObject* a = array_of(x);
@@ -52,8 +52,8 @@ void bump(PyObject* x, PyObject* name) {
 }
 
 bool nobody_looks() {
-    if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return false;
-    const nb::object settle = asked(quiet, word_settle);  // what was put off reads the memory as it was
+    if (here_of(quiet, word_run).is_none() || !here_of(quiet, word_site).is_none()) return false;
+    const nb::object settle = here_of(quiet, word_settle);  // what was put off reads the memory as it was
     if (!settle.is_none()) taken(PyObject_CallNoArgs(settle.ptr()));
     return true;
 }
@@ -108,7 +108,7 @@ bool is_condition(PyObject* op, Py_ssize_t place, Py_ssize_t inputs, PyArrayObje
 }  // namespace
 
 bool kernel_into(PyObject* op, PyObject** given, Py_ssize_t n, PyObject* settings, const Held& a, PyObject* x, PyObject* name) {
-    const nb::object runner = asked(quiet, word_run), kernel = kernel_of(op, PyArray_DESCR(a)->kind == 'V');
+    const nb::object runner = here_of(quiet, word_run), kernel = kernel_of(op, PyArray_DESCR(a)->kind == 'V');
     const Py_ssize_t count = PyDict_GET_SIZE(settings);
     given[0] = kernel.ptr();
     nb::object names = nb::borrow(out_name);
@@ -168,7 +168,7 @@ nb::object write_call(PyObject* const* args) {
             return nb::object();
         }
     }
-    if (!array || missing || asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
+    if (!array || missing || here_of(quiet, word_run).is_none() || !here_of(quiet, word_site).is_none()) return nb::object();
     return kernel_into(op, given, n, settings, a, x, args[5]) ? nb::borrow(x) : nb::object();
 }
 
@@ -272,7 +272,7 @@ template <class T> bool all_equal(PyArrayObject* a, PyArrayObject* b) {
 nb::object equal(PyObject* const* args) {
     const Held a = array_of(args[0]), b = array_of(args[1]);
     if (!a || !b || !PyArray_ISBEHAVED_RO(a.a) || !PyArray_ISBEHAVED_RO(b.a)) return nb::object();
-    if (PyArray_DESCR(a) != PyArray_DESCR(b) || asked(quiet, word_run).is_none()) return nb::object();
+    if (PyArray_DESCR(a) != PyArray_DESCR(b) || here_of(quiet, word_run).is_none()) return nb::object();
     if (!PyArray_SAMESHAPE(a, b)) return nb::borrow(Py_False);
     if (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_IS_C_CONTIGUOUS(b) || PyArray_SIZE(a) >= LARGE) return nb::object();
     bool same;

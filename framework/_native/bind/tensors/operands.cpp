@@ -113,7 +113,7 @@ PyObject* without_zero(PyObject*, PyObject* y) {
 // looks, and nothing is differentiated forward: (x, ...)
 PyObject* have_kernels(PyObject*, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
-        if (asked(quiet, word_run).is_none() || !PyBool_Check(asked(modes, word_enabled).ptr())) return unknown();
+        if (here_of(quiet, word_run).is_none() || !PyBool_Check(here_of(modes, word_enabled).ptr())) return unknown();
         PyArray_Descr* found = nullptr;
         for (Py_ssize_t i = 0; i < n; ++i) {
             if (args[i] == Py_None) continue;

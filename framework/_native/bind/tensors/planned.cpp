@@ -152,7 +152,7 @@ Planned* planned_of(PyObject* capsule) { return static_cast<Planned*>(PyCapsule_
 PyObject* call_planned(PyObject* capsule, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         Planned* p = planned_of(capsule);
-        const nb::object looked = asked(quiet, word_run), mode = asked(modes, word_enabled);
+        const nb::object looked = here_of(quiet, word_run), mode = here_of(modes, word_enabled);
         // who looks on, and forward mode, see the call as it is written
         const bool told = !looked.is_none() && PyBool_Check(mode.ptr()) && p->tell(args, n);
         if (told) {

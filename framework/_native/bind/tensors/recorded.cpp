@@ -28,7 +28,7 @@ bool stands_alone(PyObject* x) {
 bool may_move(PyObject* x) {
     PyArrayObject* a = array_of(x);
     if (!a || !PyArray_ISWRITEABLE(a) || !is_left_alone(slot(x, at_node))) return false;
-    if (asked(modes, word_enabled).ptr() != Py_True || asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return false;
+    if (here_of(modes, word_enabled).ptr() != Py_True || here_of(quiet, word_run).is_none() || !here_of(quiet, word_site).is_none()) return false;
     return stands_alone(x);
 }
 
@@ -39,7 +39,7 @@ bool is_like(PyArrayObject* b, PyArrayObject* a) { return b && PyArray_DESCR(b) 
 // Whether only one tensor holds this memory, besides `a`, and what is kept is not handed to hooks.
 bool is_alone(const Held& a) {
     const auto* array = reinterpret_cast<PyArrayObject*>(a.owner.ptr());
-    return Py_REFCNT(array) == 2 && !PyArray_BASE(array) && PyObject_IsTrue(asked(modes, word_saved_hooks).ptr()) == 0;
+    return Py_REFCNT(array) == 2 && !PyArray_BASE(array) && PyObject_IsTrue(here_of(modes, word_saved_hooks).ptr()) == 0;
 }
 
 // `op.run(*inputs, **settings)`
@@ -77,7 +77,7 @@ nb::object recorded(PyObject* op, PyObject* inputs, PyObject* const* arrays, PyO
 // What `write_call` does, where it is recorded; nothing has changed where the answer is null.
 nb::object write_recorded(PyObject* const* args) {
     PyObject *op = args[0], *x = args[1], *settings = args[3];
-    if (!preserved || !may_move(x) || !asked(quiet, word_settle).is_none()) return nb::object();
+    if (!preserved || !may_move(x) || !here_of(quiet, word_settle).is_none()) return nb::object();
     const Held a = array_of(x);
     nb::object inputs = nb::borrow(args[2]);
     const Py_ssize_t n = PyTuple_GET_SIZE(inputs.ptr());

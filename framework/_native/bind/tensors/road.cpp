@@ -76,7 +76,7 @@ nb::object recovered(PyObject* op, nb::object inputs, nb::object arrays, nb::obj
 // Hang a node for the call on its result, if the thread records.
 void note(PyObject* op, PyObject* const* given, PyObject* const* theirs, Py_ssize_t n, nb::object settings,
           nb::object& result) {
-    const nb::object mode = asked(modes, word_enabled);
+    const nb::object mode = here_of(modes, word_enabled);
     if (mode.ptr() == Py_False) return;
     if (mode.ptr() == Py_True) {
         PyObject* results[] = {result.ptr()};
@@ -107,7 +107,7 @@ bool alike(PyObject* const* arrays) {
 // Several results of a call; null where Python is to wrap them.
 nb::object several(const Call& c, nb::handle out) {
     if (!PyTuple_CheckExact(out.ptr())) return nb::object();
-    const nb::object mode = c.recorded && slot(c.op, at_has_vjp) == Py_True ? asked(modes, word_enabled) : nb::none();
+    const nb::object mode = c.recorded && slot(c.op, at_has_vjp) == Py_True ? here_of(modes, word_enabled) : nb::none();
     if (!mode.is_none() && mode.ptr() != Py_True && mode.ptr() != Py_False) return nb::object();
     const Py_ssize_t n = PyTuple_GET_SIZE(out.ptr());
     for (Py_ssize_t i = 0; i < n; ++i) {
@@ -144,7 +144,7 @@ nb::object run(Call& c) {
             return nb::object();
         }
     }
-    nb::object runner = asked(quiet, word_run);
+    nb::object runner = here_of(quiet, word_run);
     if (runner.is_none()) return nb::object();
     for (Py_ssize_t i = 0; i < c.count; ++i) c.arrays[c.n + 1 + i] = c.inputs[c.n + i];
     nb::object kernel = kernel_of(c.op, c.narrow);
@@ -328,7 +328,7 @@ PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
         if ((n != 4 && n != 6) || !PyObject_TypeCheck(args[0], record_type))
             return PyObject_Vectorcall(plain, args, size_t(n), nullptr);  // which says what is wrong
         PyObject *op = args[0], *const *inputs = args + 1, *const *arrays = inputs + operands;
-        nb::object runner = asked(quiet, word_run), elsewhere;
+        nb::object runner = here_of(quiet, word_run), elsewhere;
         bool usual = !runner.is_none(), plain_arrays = usual, narrow = false;
         for (Py_ssize_t i = 0; i < operands && usual; ++i) {
             PyObject* a = arrays[i];
@@ -364,7 +364,7 @@ PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
         if (!array) out = call(as_array, {out.ptr()});
         nb::object result = tensor_over(std::move(out));
         if (args[n - 1] != Py_True || slot(op, at_has_vjp) != Py_True) return result.release().ptr();
-        const nb::object mode = asked(modes, word_enabled);
+        const nb::object mode = here_of(modes, word_enabled);
         if (plain_arrays && mode.ptr() == Py_True && operands == 2 && slot(op, at_keeps_nothing) == Py_True && alike(arrays)) {
             const bool two = arrays[1] != inputs[1];
             nb::object first = asked(inputs[0], word_in_graph), second = two ? asked(inputs[1], word_in_graph) : nb::none();

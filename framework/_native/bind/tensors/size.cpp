@@ -1,5 +1,7 @@
 // The methods of `Size` (size.py) that programs call most: what is cut out of a shape, or added to it. Sizes as functions are given
 // them.
+#include <algorithm>
+
 #include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
@@ -42,7 +44,37 @@ template <bool NEGATIVE> PyObject* numbers_of(PyObject*, PyObject* sizes) {
     return numbers;
 }
 
-PyMethodDef functions_of_sizes[] = {{"ints_of", numbers_of<true>, METH_O, nullptr}, {"sizes_of", numbers_of<false>, METH_O, nullptr},
+// The shape that several broadcast to; None where Python is to look: (a tuple or list of shapes)
+PyObject* common_shape(PyObject*, PyObject* shapes) {
+    if (!PyTuple_CheckExact(shapes) && !PyList_CheckExact(shapes)) Py_RETURN_NONE;
+    PyObject** all = PySequence_Fast_ITEMS(shapes);
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(shapes);
+    Py_ssize_t ndim = 0;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        if (!PyTuple_Check(all[i])) Py_RETURN_NONE;
+        ndim = std::max(ndim, PyTuple_GET_SIZE(all[i]));
+    }
+    PyObject* sizes[NPY_MAXDIMS] = {};
+    if (ndim > NPY_MAXDIMS) Py_RETURN_NONE;
+    long known[NPY_MAXDIMS];
+    std::fill(known, known + ndim, 1);
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        const Py_ssize_t n = PyTuple_GET_SIZE(all[i]);
+        for (Py_ssize_t d = 0; d < n; ++d) {
+            PyObject* size = PyTuple_GET_ITEM(all[i], d);
+            int beyond = 0;
+            const long value = PyLong_CheckExact(size) ? PyLong_AsLongAndOverflow(size, &beyond) : -1;
+            const Py_ssize_t at = ndim - n + d;
+            if (value < 0 || (value != 1 && known[at] != 1 && known[at] != value)) Py_RETURN_NONE;
+            if (value != 1 || !sizes[at]) sizes[at] = size, known[at] = value;
+        }
+    }
+    PyObject* shape = PyTuple_New(ndim);
+    for (Py_ssize_t d = 0; shape && d < ndim; ++d) PyTuple_SET_ITEM(shape, d, Py_NewRef(sizes[d]));
+    return shape;
+}
+
+PyMethodDef functions_of_sizes[] = {{"common_shape", common_shape, METH_O, nullptr}, {"ints_of", numbers_of<true>, METH_O, nullptr}, {"sizes_of", numbers_of<false>, METH_O, nullptr},
                                     {nullptr, nullptr, 0, nullptr}};
 PyMethodDef methods[] = {{"__getitem__", item, METH_O | METH_COEXIST, nullptr},
                          {"__add__", joined, METH_O | METH_COEXIST, nullptr}};

@@ -3,6 +3,7 @@
 
 #include "bind/array.h"
 #include "bind/guarded.h"
+#include "bind/local.h"
 #include "move/block.h"
 
 namespace fw::tensors {
@@ -49,7 +50,7 @@ inline nb::object tensor_over(nb::object array, nb::object node = nb::none()) {
 // The array of a tensor that no interceptor is to see; null for other kinds, and where one looks.
 inline PyArrayObject* unwatched(PyObject* x) {
     PyArrayObject* a = array_of(x);
-    return a && !asked(quiet, word_run).is_none() ? a : nullptr;
+    return a && !here_of(quiet, word_run).is_none() ? a : nullptr;
 }
 // The memory of an array in another shape, with other strides, from an offset on.
 nb::object seen_as(PyArrayObject* a, int ndim, npy_intp* shape, npy_intp* strides, npy_intp offset = 0);

@@ -35,11 +35,11 @@ struct Source {
 
     explicit Source(PyObject* given) : x(given) {
         PyArrayObject* array = array_of(x);
-        if (!array || asked(quiet, word_run).is_none()) return;
+        if (!array || here_of(quiet, word_run).is_none()) return;
         if (has_node(x)) {
-            const nb::object settle = asked(quiet, word_settle);  // what was put off has its node first
+            const nb::object settle = here_of(quiet, word_settle);  // what was put off has its node first
             if (!settle.is_none()) taken(PyObject_CallNoArgs(settle.ptr()));
-            const nb::object enabled = asked(modes, word_enabled);
+            const nb::object enabled = here_of(modes, word_enabled);
             if (enabled.ptr() != Py_True && enabled.ptr() != Py_False) return;
             recorded = enabled.ptr() == Py_True;
         }
@@ -404,7 +404,7 @@ void cut(const Source& s, int d, PyObject* k, Seen& seen) {
 nb::object as_number(PyObject* key) {
     PyArrayObject* a = array_of(key);
     const bool whole = a && !PyArray_NDIM(a) && std::strchr("iu", PyArray_DESCR(a)->kind) && PyArray_ISBEHAVED_RO(a);
-    if (!whole || !asked(quiet, word_settle).is_none()) return nb::borrow(key);
+    if (!whole || !here_of(quiet, word_settle).is_none()) return nb::borrow(key);
     return taken(PyArray_GETITEM(a, PyArray_BYTES(a)));
 }
 
