@@ -348,3 +348,63 @@ def test_matrices_that_are_not_finite_raise(name, n, bad):
     x[0, 0] = bad
     with pytest.raises(fw.errors.LinAlgError, match=f"{'svd' if name == 'pinv' else name}: no convergence"):
         getattr(fw.linalg, name)(x)
+
+
+def _unsymmetric(kind: str, count: int, n: int, source: np.random.Generator) -> np.ndarray:
+    a = source.standard_normal((count, n, n))
+    if kind == "whole numbers":
+        return source.integers(-2, 3, a.shape).astype(float)
+    if kind == "upper triangles":
+        return np.triu(a)
+    if kind == "lower triangles":
+        return np.tril(a)
+    if kind == "rows of all sizes":
+        return a * 10.0 ** source.integers(-4, 5, (count, n, 1))
+    if kind == "of all sizes":
+        return a * 10.0 ** source.integers(-150, 150, (count, 1, 1))
+    if kind == "symmetric":
+        return a + a.transpose(0, 2, 1)
+    if kind == "turns":
+        return a - a.transpose(0, 2, 1)
+    if kind == "rank one":
+        return a[:, :, :1] * a[:, :1]
+    if kind == "orders":
+        return np.stack([np.eye(n)[source.permutation(n)] for _ in range(count)])
+    if kind == "one block":
+        return np.broadcast_to(2 * np.eye(n) + np.eye(n, k=1), a.shape).copy()
+    return a if kind == "any" else np.zeros_like(a)
+
+
+@pytest.mark.skipif(_native.module is None, reason="there are no native kernels")
+@pytest.mark.parametrize("kind", ["any", "whole numbers", "upper triangles", "lower triangles",
+                                  "rows of all sizes", "of all sizes", "symmetric", "turns", "rank one",
+                                  "orders", "one block", "zeros"])
+def test_eigenvectors_of_small_matrices(kind: str) -> None:
+    source = np.random.default_rng(5)
+    for n in (1, 2, 3, 4, 5, 8, 13, 32):
+        a = _unsymmetric(kind, 300 // n, n, source)
+        values, vectors = _native.module.eig(a)
+        size = np.abs(a).sum(-1).max(-1)[:, None] + 1e-300
+        rest = np.abs(a @ vectors - vectors * values[:, None, :]).max(-1) / size
+        assert rest.max() < (1e-8 if kind == "rows of all sizes" else 1e-14 * n)
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=-2), 1, rtol=1e-14)
+        np.testing.assert_allclose(values.sum(-1) / size[:, 0], np.trace(a, axis1=1, axis2=2) / size[:, 0],
+                                   atol=1e-13 * n)
+        pairs = np.where(values.imag > 0)
+        assert np.array_equal(values[pairs].conj(), values[pairs[0], pairs[1] + 1])
+        largest = np.take_along_axis(vectors, np.abs(vectors).argmax(-2)[:, None], -2)
+        if kind == "any":
+            assert np.abs(largest.imag).max() == 0
+            want = np.linalg.eigvals(a)
+            for given in (values, _native.module.eigvals(a)):
+                far = np.abs(given[:, :, None] - want[:, None]).min(-1)
+                assert far.max() < 1e-10
+        alone = _native.module.eig(a[-1:])
+        assert np.array_equal(alone[0], values[-1:]) and np.array_equal(alone[1], vectors[-1:])
+        half = _native.module.eig(a.astype(np.float32)) if kind != "of all sizes" else None
+        assert half is None or half[0].dtype == np.complex64 == half[1].dtype
+    bad = np.eye(3)
+    bad[2, 0] = np.nan
+    others = np.zeros((2, 3)), np.zeros((0, 3, 3)), np.eye(33), np.eye(3, dtype=complex), np.zeros(3)
+    for left in (bad, *others):
+        assert _native.module.eig(left) is _native.module.eigvals(left) is NotImplemented

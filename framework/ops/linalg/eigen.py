@@ -97,7 +97,8 @@ def _eig_vjp(g: list, A_dtype: Any, eigenvalues: Any, V: Any) -> tuple:
 
 
 eig_op = Op("eig", "A",
-            batch=leading, kernel=converging("eig", lapack.eig), outputs="eigenvalues V",
+            batch=leading, kernel=converging("eig", lapack.eig), native="eig",
+            outputs="eigenvalues V",
             infer=_eig_infer, vjp=_eig_vjp)
 
 
@@ -122,6 +123,7 @@ def _eigvals_vjp(g: Any, A: Any) -> Any:
 
 # the values alone, half of the work; with a gradient the vectors are wanted, too
 eigvals_op = Op("eigvals", "A", batch=leading, adjoint=True, kernel=converging("eigvals", lapack.eigvals),
+                native="eigvals",
                 infer=lambda A: _eig_infer(A)[0], vjp={"A": _eigvals_vjp})
 
 

@@ -1,10 +1,10 @@
-#include "gemm/small_vectors.h"
+#include "factor/small_vectors.h"
 
 #include <atomic>
 #include <cmath>
 
 #include "base/pool.h"
-#include "gemm/small_beside.h"
+#include "factor/small_beside.h"
 
 namespace fw::small {
 namespace {

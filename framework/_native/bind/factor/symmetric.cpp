@@ -1,6 +1,6 @@
 // L D L.T of NumPy arrays, systems of such factors, and the order of rows that exchanges give.
 #include "bind/array.h"
-#include "gemm/symmetric.h"
+#include "factor/symmetric.h"
 
 namespace fw::symmetric {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "bind/array.h"
-#include "gemm/triangles.h"
+#include "factor/triangles.h"
 
 namespace fw::triangles {
 namespace {

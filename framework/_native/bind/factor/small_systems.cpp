@@ -3,8 +3,8 @@
 #include <type_traits>
 
 #include "bind/array.h"
-#include "gemm/small_systems.h"
-#include "gemm/small_vectors.h"
+#include "factor/small_systems.h"
+#include "factor/small_vectors.h"
 
 namespace fw::small {
 namespace {

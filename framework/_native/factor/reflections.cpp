@@ -1,4 +1,4 @@
-#include "gemm/reflections.h"
+#include "factor/reflections.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "gemm/triangles.h"
+#include "factor/triangles.h"
 
 #include <algorithm>
 #include <atomic>

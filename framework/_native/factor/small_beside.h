@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/vecmath.h"
-#include "gemm/small_systems.h"
+#include "factor/small_systems.h"
 
 namespace fw::small {
 

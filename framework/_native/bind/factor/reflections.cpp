@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "bind/array.h"
-#include "gemm/reflections.h"
+#include "factor/reflections.h"
 
 namespace fw::reflections {
 namespace {

@@ -1,4 +1,4 @@
-#include "gemm/symmetric.h"
+#include "factor/symmetric.h"
 
 #include <algorithm>
 #include <atomic>

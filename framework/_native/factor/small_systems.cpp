@@ -1,11 +1,11 @@
-#include "gemm/small_systems.h"
+#include "factor/small_systems.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 
 #include "base/pool.h"
-#include "gemm/small_beside.h"
+#include "factor/small_beside.h"
 
 namespace fw::small {
 namespace {
