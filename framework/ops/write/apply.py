@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ... import _native
 from ...backends.native import converted
 from ...dtypes import FLOATING
 from ...errors import AutogradError, ShapeError
@@ -12,9 +13,10 @@ from ..convert.cast import to
 from ..record.args import tensor_arg
 from ..record.public import public
 from ..record.rounded import widened
-from ..shape.broadcast import broadcast_shape
+from ..shape.broadcast import broadcast_shape, take_size
 from .inplace import copy_
 
+_native_mapped: Callable = getattr(_native.module, "mapped", lambda function, arrays: NotImplemented)
 FEW = 64  # numbers of 16 bits that are not worth being widened first
 
 
@@ -29,9 +31,12 @@ def _mapped(x: Tensor, function: Callable, *others: Tensor, name: str) -> Tensor
     shape, dtype = arrays[0].shape, x._array.dtype
     narrow = x._array.size > FEW and dtype.itemsize == 2 and dtype.kind in FLOATING
     if others and arrays[1].shape != shape:
-        spread = np.empty(shape, arrays[1].dtype)
-        spread[...] = arrays[1]
-        arrays[1] = spread
+        arrays[1] = take_size(wrap(arrays[1]), shape)._array
+    made = _native_mapped(function, tuple(arrays))
+    if type(made) is np.ndarray:
+        return copy_(x, wrap(made))
+    if made is not NotImplemented:
+        return copy_(x, wrap(np.array(made, dtype).reshape(shape)))
     rows = [(widened(a) if narrow else a).ravel().tolist() for a in arrays]
     found = map(function, *rows)
     if narrow or dtype.char in "fdl":

@@ -13,19 +13,6 @@
 namespace fw {
 namespace {
 
-// f(a, b) of the elements of two arrays of one shape, or of all with the one element of the second.
-template <class T, class F> nb::object of_both(const Array& x, const Array& y, bool one, F&& f) {
-    NewArray out = like(x);
-    nb::object result = give(out);
-    const InRows first(x), second(y);
-    const T *a = first.data<T>(), *b = second.data<T>();
-    T* to = out.data<T>();
-    const int64_t n = x.size(), step = one ? 0 : 1;
-    Release release(n * 8);
-    for (int64_t i = 0; i < n; ++i) to[i] = f(a[i], b[i * step]);
-    return result;
-}
-
 // An operand of whole numbers: an array of the type and shape of the other one, one element, or a number of Python's.
 template <class T> struct Operand {
     Array a;
@@ -200,20 +187,33 @@ nb::object signbit(Array x, nb::handle out_given) {
     return result;
 }
 
-// The next number of bfloat16 after each, towards another one: numbers of one sign lie in the order of their bits.
-Bf16 next_after(Bf16 x, Bf16 y) {  // without branches, which would be guessed wrong
-    constexpr int INFINITE = 0x7f80, SIGN = 0x8000;
-    const int size = x.bits & ~SIGN, other = y.bits & ~SIGN;
-    const int from = x.bits & SIGN ? -size : size, to = y.bits & SIGN ? -other : other;
-    const int next = from + (to > from) - (to < from), signed_0 = from < 0 ? SIGN : 0;
-    const int away = next < 0 ? -next | SIGN : next ? next : signed_0;
-    const int beyond = size > INFINITE ? x.bits : y.bits;
-    return {uint16_t((size > INFINITE) | (other > INFINITE) ? beyond | 0x40 : from == to ? y.bits : away)};
+// The next number of bfloat16 after each, towards another one: numbers of one sign lie in the order of their bits. V: int16_t, or
+// vectors of them.
+template <class V> FW_INLINE V next_after(V x, V y) {
+    const V size = x & 0x7fff, other = y & 0x7fff;
+    const V from = x < 0 ? V(-size) : size, to = y < 0 ? V(-other) : other;
+    const V next = from + V(to > from ? V(x - x + 1) : V(x - x)) - V(to < from ? V(x - x + 1) : V(x - x));
+    const V signed_0 = x & V(x - x + int16_t(-0x8000)), away = next < 0 ? V(V(-next) | int16_t(-0x8000)) : next != 0 ? next : signed_0;
+    const V beyond = size > 0x7f80 ? x : y, found = from == to ? y : away;
+    return size > 0x7f80 ? V(beyond | 0x40) : other > 0x7f80 ? V(beyond | 0x40) : found;
 }
 
 nb::object nextafter_bfloat16(Array x, Array y) {
     if (!is_bf16(x) || !is_bf16(y) || !x.same_shape(y)) return not_implemented();
-    return of_both<Bf16>(x, y, false, next_after);
+    typedef int16_t V __attribute__((vector_size(sizeof(Vec<float>)), aligned(2), may_alias));
+    constexpr int64_t STEP = sizeof(V) / 2;
+    NewArray out = like(x);
+    nb::object result = give(out);
+    const InRows first(x), second(y);
+    const auto *a = first.data<int16_t>(), *b = second.data<int16_t>();
+    auto* to = out.data<int16_t>();
+    const int64_t n = x.size();
+    Release release(n * 8);
+    int64_t i = 0;
+    for (; i + STEP <= n; i += STEP)
+        *reinterpret_cast<V*>(to + i) = next_after<V>(*reinterpret_cast<const V*>(a + i), *reinterpret_cast<const V*>(b + i));
+    for (; i < n; ++i) to[i] = next_after<int16_t>(a[i], b[i]);
+    return result;
 }
 
 }  // namespace

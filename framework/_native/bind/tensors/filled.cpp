@@ -136,9 +136,11 @@ PyMethodDef making[] = {FW_FILLED(filled_like, 2), FW_FILLED(filled, 3), FW_FILL
 
 bool element_of(PyArray_Descr* a, PyObject* number, moving::Pair& bits) {
     const int type = a->type_num;
-    if (PyLong_CheckExact(number) && a->kind == 'i') {
+    if (a->kind == 'i') {
         int overflow = 0;
-        const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+        const double real = PyFloat_CheckExact(number) ? PyFloat_AS_DOUBLE(number) : 0;  // of which there may be whole ones, too
+        if (!PyLong_CheckExact(number) && !(PyFloat_CheckExact(number) && std::fabs(real) < 9e18 && real == std::trunc(real))) return false;
+        const long long value = PyLong_CheckExact(number) ? PyLong_AsLongLongAndOverflow(number, &overflow) : static_cast<long long>(real);
         const int width = 8 * int(PyDataType_ELSIZE(a));
         if (overflow || width > 64 || (width < 64 && (value >> (width - 1)) != (value < 0 ? -1 : 0))) return false;
         return given(value, bits);  // the low bytes come first
