@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/sizes.h"
+
 namespace nanobind::detail {
 
 template <class Value_> struct remembering_caster {
@@ -40,7 +42,12 @@ template <class Value_> struct remembering_caster {
     bool no_memory = false;
 };
 
-template <class Entry> struct type_caster<std::vector<Entry>> : remembering_caster<std::vector<Entry>> {
+inline void make_room(fw::Sizes&, size_t) {}
+template <class Entry> void make_room(std::vector<Entry>& values, size_t count) { values.reserve(count); }
+
+// What has `push_back`, of a sequence.
+template <class List> struct list_caster_of : remembering_caster<List> {
+    using Entry = typename List::value_type;
     static constexpr auto Name =
         const_name("collections.abc.Sequence[") + make_caster<Entry>::Name + const_name("]");
 
@@ -56,7 +63,7 @@ template <class Entry> struct type_caster<std::vector<Entry>> : remembering_cast
             make_caster<Entry> caster;
             const Py_ssize_t size = PySequence_Fast_GET_SIZE(owner.ptr());
             PyObject** items = PySequence_Fast_ITEMS(owner.ptr());
-            this->value.reserve(size_t(size));
+            make_room(this->value, size_t(size));
             for (Py_ssize_t i = 0; i < size; ++i) {
                 if (!caster.from_python(items[i], flags_for_local_caster<Entry>(flags), cleanup) ||
                     !caster.template can_cast<Entry>())
@@ -66,7 +73,11 @@ template <class Entry> struct type_caster<std::vector<Entry>> : remembering_cast
             return true;
         });
     }
+};
 
+template <> struct type_caster<fw::Sizes> : list_caster_of<fw::Sizes> {};
+
+template <class Entry> struct type_caster<std::vector<Entry>> : list_caster_of<std::vector<Entry>> {
     static handle from_cpp(const std::vector<Entry>& values, rv_policy policy, cleanup_list* cleanup) noexcept {
         object list = steal(PyList_New(Py_ssize_t(values.size())));
         for (size_t i = 0; list && i < values.size(); ++i) {

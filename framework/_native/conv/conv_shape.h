@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/scratch.h"
+#include "base/sizes.h"
 #include "base/view.h"
 #include "conv/conv_planes.h"
 
@@ -34,7 +35,7 @@ struct ConvShape {
     }
 };
 
-using Sizes = std::vector<int64_t>;
+using fw::Sizes;
 
 // False where shapes do not fit or something is empty.
 inline bool conv_shape(ConvShape& s, const Sizes& x, const Sizes& w, const Sizes& stride,

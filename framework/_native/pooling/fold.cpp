@@ -31,8 +31,8 @@ FoldAxis::InsideWindows FoldAxis::inside(int64_t k) const {
     return {begin, end, begin * stride + shift};
 }
 
-bool fold_axes(FoldAxis (&a)[2], int64_t h, int64_t w, const std::vector<int64_t>& kernel, const std::vector<int64_t>& stride,
-               const std::vector<int64_t>& padding, const std::vector<int64_t>& dilation) {
+bool fold_axes(FoldAxis (&a)[2], int64_t h, int64_t w, const Sizes& kernel, const Sizes& stride,
+               const Sizes& padding, const Sizes& dilation) {
     constexpr int64_t MOST = int64_t(1) << 28;
     if (kernel.size() != 2 || stride.size() != 2 || padding.size() != 2 || dilation.size() != 2) return false;
     for (size_t d = 0; d < 2; ++d) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/sizes.h"
+
 namespace fw::windows {
 
 struct FoldAxis {
@@ -17,8 +19,8 @@ struct FoldAxis {
 };
 
 // False where the settings do not fit an image of h x w.
-bool fold_axes(FoldAxis (&a)[2], int64_t h, int64_t w, const std::vector<int64_t>& kernel, const std::vector<int64_t>& stride,
-               const std::vector<int64_t>& padding, const std::vector<int64_t>& dilation);
+bool fold_axes(FoldAxis (&a)[2], int64_t h, int64_t w, const Sizes& kernel, const Sizes& stride,
+               const Sizes& padding, const Sizes& dilation);
 
 // x: planes of an image's size; y: for each of them, for each element of a window, that of all windows.
 template <class T> void unfold_planes(const FoldAxis (&a)[2], int64_t planes, const T* x, T* y);

@@ -8,24 +8,21 @@ namespace fw::windows {
 
 // What the sums of windows are multiplied with: for each dimension how many elements count.
 struct Shares {
-    std::vector<double> count[conv_dims];
+    PoolAxis axis[conv_dims];
     double fixed = 0;  // 1 / divisor, if one is given
+    bool include;
 
-    Shares(const PoolShape& s, bool include, int64_t divisor) {
+    Shares(const PoolShape& s, bool include, int64_t divisor) : include(include) {
         if (divisor) fixed = 1.0 / double(divisor);
-        for (int d = 0; d < conv_dims; ++d) {
-            const PoolAxis& a = s.axis[d];
-            for (int64_t w = 0; w < a.out; ++w) {
-                const int64_t start = a.start(w), stop = std::min(start + a.kernel, a.in + a.padding);
-                count[d].push_back(
-                    double(include ? stop - start : std::min(stop, a.in) - std::max<int64_t>(start, 0)));
-            }
-        }
+        std::copy(s.axis, s.axis + conv_dims, axis);
     }
-    double line(int64_t i, int64_t j) const { return count[0][size_t(i)] * count[1][size_t(j)]; }
-    template <class T> T of(double line, int64_t l) const {
-        return T(fixed != 0 ? fixed : 1.0 / (line * count[2][size_t(l)]));
+    double count(int d, int64_t w) const {
+        const PoolAxis& a = axis[d];
+        const int64_t start = a.start(w), stop = std::min(start + a.kernel, a.in + a.padding);
+        return double(include ? stop - start : std::min(stop, a.in) - std::max<int64_t>(start, 0));
     }
+    double line(int64_t i, int64_t j) const { return count(0, i) * count(1, j); }
+    template <class T> T of(double line, int64_t l) const { return T(fixed != 0 ? fixed : 1.0 / (line * count(2, l))); }
 };
 
 struct Range {
@@ -52,24 +49,29 @@ template <class T> bool has_short_lines(const PoolShape& s, int64_t channels) {
 // The windows of an image with such lines, one after the other.
 template <class T> struct ShortLines {
     const int64_t channels, lines, wide;
-    std::vector<Range> ranges[conv_dims];
+    int64_t ends[conv_dims] = {};
+    std::vector<Range> ranges;  // of all dimensions
     std::vector<T> share;
 
     ShortLines(const PoolShape& s, int64_t channels, const Shares& shares, bool wanted)
         : channels(channels), lines(s.axis[1].in), wide(s.axis[2].in * channels) {
         if (!wanted) return;
-        for (int d = 0; d < conv_dims; ++d)
-            for (int64_t w = 0; w < s.axis[d].out; ++w) ranges[d].push_back(inside(s.axis[d], w));
+        ranges.reserve(size_t(s.axis[0].out + s.axis[1].out + s.axis[2].out)), share.reserve(size_t(s.out_size()));
+        for (int d = 0; d < conv_dims; ++d) {
+            for (int64_t w = 0; w < s.axis[d].out; ++w) ranges.push_back(inside(s.axis[d], w));
+            ends[d] = int64_t(ranges.size());
+        }
         for (int64_t i = 0; i < s.axis[0].out; ++i)
             for (int64_t j = 0; j < s.axis[1].out; ++j)
                 for (int64_t l = 0; l < s.axis[2].out; ++l) share.push_back(shares.of<T>(shares.line(i, j), l));
     }
     FW_INLINE int64_t at(int64_t a, int64_t b, int64_t k) const { return (a * lines + b) * wide + k * channels; }
     template <class F> FW_INLINE void each(F&& f) const {
+        const Range *first = ranges.data(), *second = first + ends[0], *third = first + ends[1], *end = first + ends[2];
         const T* by = share.data();
-        for (const Range& a : ranges[0])
-            for (const Range& b : ranges[1])
-                for (const Range& z : ranges[2]) f(*by++, a, b, z);
+        for (const Range* a = first; a != second; ++a)
+            for (const Range* b = second; b != third; ++b)
+                for (const Range* z = third; z != end; ++z) f(*by++, *a, *b, *z);
     }
 };
 

@@ -77,7 +77,7 @@ inline bool pool_shape(PoolShape& s, const Sizes& x, const Sizes& kernel, const 
 // The shape of the pooled images: leading sizes of x, then `out`.
 inline Sizes pooled(const Sizes& x, const Sizes& out) {
     Sizes shape(x.begin(), x.end() - std::ptrdiff_t(out.size()));
-    shape.insert(shape.end(), out.begin(), out.end());
+    shape.append(out.begin(), out.end());
     return shape;
 }
 

@@ -115,10 +115,11 @@ void transposed(Call& c) {
     c.must(is_float(y) && w.type == y.type && w.ndim == d + 2 && y.ndim == d + 2, "another type or number of dimensions");
     const Moves m(c, 1, n);
     const int64_t groups = c.number(1 + 3 * n);
-    Sizes images = c.numbers(2 + 3 * n, 2 + 4 * n);
     int64_t channels = 0;
     c.must(groups > 0 && !__builtin_mul_overflow(groups, w.shape[1], &channels), "groups that do not fit");
-    images.insert(images.begin(), {y.shape[0], channels});
+    Sizes images = {y.shape[0], channels};
+    const std::vector<int64_t> size = c.numbers(2 + 3 * n, 2 + 4 * n);
+    images.append(size.begin(), size.end());
     double places = 1;
     for (size_t i = 0; i < n; ++i) places *= double(m.stride[i]);
     c.must(places <= MOST_STRIDES, "strides that large");

@@ -5,8 +5,6 @@
 namespace fw::windows {
 namespace {
 
-using Sizes = std::vector<int64_t>;
-
 nb::object unfold(Array x, const Sizes& kernel, const Sizes& stride, const Sizes& padding, const Sizes& dilation) {
     FoldAxis a[2];
     if (!x.is_float() || x.ndim() != 4 || !x.size() || !fold_axes(a, x.shape(2), x.shape(3), kernel, stride, padding, dilation))
