@@ -28,15 +28,21 @@ from .size import KNOWN, Size, known
 class More:
     """What only few tensors have: a stored gradient, the tensor that they are a view of, views of them.
 
-    Every view gets one; the defaults stand on the class, which makes it quickest to create.
+    Every view gets one, which the kernels make where it was taken by them.
     """
 
-    grad: "Tensor | None" = None
-    leaf: Leaf | None = None
-    base: "Tensor | None" = None
-    links: tuple | None = None  # (those of the view this is a view of, *the last step), see ``step_of``
-    views: list[weakref.ref] | None = None
-    followed: bool = False  # whether a view of it may be in the graph: a write has to look for those
+    __slots__ = ("grad", "leaf", "base", "links", "views", "followed")
+
+    grad: "Tensor | None"
+    leaf: Leaf | None
+    base: "Tensor | None"
+    links: tuple | None  # (those of the view this is a view of, *the last step), see ``step_of``
+    views: list[weakref.ref] | None
+    followed: bool  # whether a view of it may be in the graph: a write has to look for those
+
+    def __init__(self) -> None:
+        self.grad = self.leaf = self.base = self.links = self.views = None
+        self.followed = False
 
     @property
     def chain(self) -> tuple:

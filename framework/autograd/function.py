@@ -53,14 +53,15 @@ class _Saved(NamedTuple):
 class FunctionCtx:
     """What ``forward`` hands to ``backward``: saved tensors, flags, and any attribute set on it."""
 
+    _tensors: tuple = ()
+    _for_forward: tuple = ()
+    _dirty: tuple = ()
+    _plain: tuple = ()
+    _materialize = True
+    _node: Node | None = None
+
     def __init__(self, needs: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs
-        self._tensors: tuple = ()
-        self._for_forward: tuple = ()
-        self._dirty: tuple = ()
-        self._plain: tuple = ()
-        self._materialize = True
-        self._node: Node | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors (inputs, outputs or others) for ``backward``; None is allowed."""
@@ -177,11 +178,17 @@ class Function:
                 found = by_rule(cls, args)
                 if found is not NotImplemented:
                     return found
-        edges = tuple([x._node if isinstance(x, Tensor) else None for x in args])
-        ctx = FunctionCtx(tuple([is_recorded(e) for e in edges]))
+        edges: Any = []  # a comprehension is a call of its own
+        needs: Any = []
+        for x in args:
+            node = x._node if isinstance(x, Tensor) else None
+            edges.append(node)
+            needs.append(node is not None and is_recorded(node))
+        edges, ctx = tuple(edges), FunctionCtx(tuple(needs))
         recording, levels = state.recording, state.levels  # ``no_grad`` and ``only(())``, written out
         set_recording(False)
-        state.levels = ()
+        if levels:
+            state.levels = ()
         try:
             if split:
                 output = cls.forward(*args)
@@ -189,15 +196,15 @@ class Function:
             else:
                 output = cls.forward(ctx, *args)
         finally:
-            state.levels = levels
+            if levels:
+                state.levels = levels
             set_recording(recording)
-        several = isinstance(output, tuple)
-        outputs = output if several else (output,)
-        if not several and not isinstance(output, Tensor):
+        if isinstance(output, tuple):
+            return _finish(cls, ctx, args, edges, output, recording)
+        if not isinstance(output, Tensor):
             raise TypeError(f"{cls.__name__}.forward must return a Tensor or a tuple, got "
                             f"{type(output).__name__}")
-        results = _finish(cls, ctx, args, edges, outputs)
-        return results if several else results[0]
+        return _finish(cls, ctx, args, edges, (output,), recording)[0]
 
 
 batched_rule: list[Callable] = []  # what calls ``Function.vmap``, which ``func.vmap`` brings along
@@ -229,30 +236,38 @@ class FunctionNode(Node):
         return found[name]
 
 
-def _finish(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, outputs: tuple) -> tuple:
+def _finish(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, outputs: tuple, recording: bool) -> tuple:
     """The tensors to give out, with the node of the call on those that carry a gradient."""
-    recorded = state.recording and True in ctx.needs_input_grad
-    if ctx._dirty:
+    recorded = recording and True in ctx.needs_input_grad
+    dirty, plain, saved = ctx._dirty, ctx._plain, ctx._tensors
+    if dirty:
         _check_marks(cls, ctx, args, outputs, recorded)
     # fresh tensors over the same memory: an output that forward put on ctx must not lead to the node
-    results = tuple([_give_out(x, ctx._dirty) if isinstance(x, Tensor) else x for x in outputs])
-    plain = ctx._plain
-    carries = [isinstance(x, Tensor) and x._array.dtype.kind in INEXACT and not (plain and _among(x, plain))
-               for x in outputs]
+    given: list[Any] = []
+    carries = []
+    for x in outputs:
+        is_tensor = isinstance(x, Tensor)
+        given.append(_give_out(x, dirty) if is_tensor else x)
+        carries.append(is_tensor and x._array.dtype.kind in INEXACT and not (plain and _among(x, plain)))
+    results = tuple(given)
     if recorded and True in carries:
         call = _Call(cls, ctx, args, outputs, results)
         node = FunctionNode(call, edges, None, None, {}, None)
-        if ctx._tensors:
-            _keep(ctx, node, outputs, results)
+        if saved:
+            _keep(saved, node, outputs, results)
         for i, result in enumerate(results):
             if carries[i]:
-                enters = not is_recorded(result._node)
+                enters = dirty and not is_recorded(result._node)
                 result._node = node if len(results) == 1 else Pick(node, i)
-                if ctx._dirty and _among(result, ctx._dirty):
+                if dirty and _among(result, dirty):
                     replay_views(result, enters)
     if state.levels:
         push_function(cls, ctx, edges, args, outputs, results, carries)
-    ctx._tensors, ctx._for_forward, ctx._dirty, ctx._plain = (), (), (), ()
+    if saved:
+        ctx._tensors = ()
+    ctx.__dict__.pop("_for_forward", None)
+    if dirty or plain:
+        ctx._dirty = ctx._plain = ()
     return results
 
 
@@ -274,9 +289,10 @@ def _check_marks(cls: type, ctx: FunctionCtx, args: tuple, outputs: tuple, recor
 def _give_out(x: Tensor, dirty: tuple) -> Tensor:
     if dirty and _among(x, dirty):
         return x
-    hand_out(x)
+    if x._node is not None or x._more is not None:
+        hand_out(x)
     result = wrap(x._array, type(x))
-    result._counter = counter_of(x)
+    result._counter = x._counter or counter_of(x)
     return result
 
 
@@ -284,11 +300,11 @@ def _among(x: Any, items: tuple) -> bool:
     return any(x is item for item in items)
 
 
-def _keep(ctx: FunctionCtx, node: Node, outputs: tuple, results: tuple) -> None:
+def _keep(tensors: tuple, node: Node, outputs: tuple, results: tuple) -> None:
     """Put the saved tensors on the node, as arrays; the engine frees them as it does for any op."""
     saved: list[_Saved | None] = []
     versions = []
-    for t in ctx._tensors:
+    for t in tensors:
         if t is None:
             saved.append(None)
             continue
@@ -299,8 +315,10 @@ def _keep(ctx: FunctionCtx, node: Node, outputs: tuple, results: tuple) -> None:
                 break
         if index is not None:
             t, place = results[index], None
-        counter = counter_of(t)
-        array, version = packed(t._array, (counter, counter[0]), node.op.name)
+        counter = t._counter or counter_of(t)
+        array, version = t._array, (counter, counter[0])
+        if state.saved_hooks:
+            array, version = packed(array, version, node.op.name)
         saved.append(_Saved(array, place, index))
         versions.append(version)
     node.kept, node.versions = {"saved": saved}, versions
@@ -310,6 +328,8 @@ def _keep(ctx: FunctionCtx, node: Node, outputs: tuple, results: tuple) -> None:
 class _Call(GraphOp):
     """One call of a Function, with the part of a record's face that the engine uses."""
 
+    __slots__ = ("function", "name", "ctx", "keeps_nothing", "differentiable", "inputs", "outputs", "raw")
+
     def __init__(self, cls: Any, ctx: FunctionCtx, args: tuple, outputs: tuple,
                  results: tuple) -> None:
         self.function = cls
@@ -317,11 +337,10 @@ class _Call(GraphOp):
         self.ctx = ctx
         self.keeps_nothing = True
         self.differentiable = len(outputs)
-        self.inputs = [_kind(x) for x in args]
-        self.outputs = [_kind(x) for x in outputs]
+        self.inputs, self.outputs, self.raw = list(map(_kind, args)), list(map(_kind, outputs)), []
         # the tensors forward returned, should the user have put one on ctx; never kept alive here
-        self.raw = [weakref.ref(x) if isinstance(x, Tensor) and x is not r else None
-                    for x, r in zip(outputs, results)]
+        for x, r in zip(outputs, results):
+            self.raw.append(weakref.ref(x) if isinstance(x, Tensor) and x is not r else None)
 
     def __repr__(self) -> str:
         return f"<function {self.name}>"

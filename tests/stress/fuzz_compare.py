@@ -259,10 +259,34 @@ def wrong_vectors(name, A, kwargs, out):
     return None if off <= few else f"their product is off by {off:.2g} of the largest number"
 
 
+def wrong_eigenvalues(A, values, vectors=None):
+    """They add up to the trace, and A minus one of them has no inverse, or takes its vector to 0."""
+    n, few = A.shape[-1], np.sqrt(np.finfo(A.dtype).eps)  # rows of very different sizes cost half of the digits
+    A = A.astype(np.float64)
+    size = np.abs(A).sum(-1).max(-1)[..., None] + 1e-300
+    off = np.abs(values.sum(-1) - np.trace(A, axis1=-2, axis2=-1)).max(initial=0) / size.max()
+    if not off <= few:
+        return f"they add up to {off:.2g} of the largest number more or less than the diagonal"
+    if vectors is None:
+        rest = np.linalg.svd((A[..., None, :, :] - values[..., None, None] * np.eye(n)) / size[..., None, None],
+                             compute_uv=False)[..., -1]
+    else:
+        rest = np.abs(A @ vectors - vectors * values[..., None, :]).max(-1) / size
+        long = np.abs(np.linalg.norm(vectors, axis=-2) - 1).max(initial=0)
+        if not long <= few:
+            return f"lengths of vectors are off by {long:.2g}"
+    return None if not rest.size or rest.max() <= few else f"a value is off by {rest.max():.2g}"
+
+
 def wrong_answer(name, args, kwargs, out):
     """What is wrong with the answer for matrices, whatever the formula makes of them; NotImplemented where
     the formula has to be asked."""
     A = args[0] if args else None
+    if name in ("eig", "eigvals"):
+        A = args[0]
+        if not moderate(args):
+            return None
+        return wrong_eigenvalues(A, *(out if name == "eig" else (out,)))
     if name in ("small_svd", "small_eigh"):
         return wrong_vectors(name, A, kwargs, out)
     if not isinstance(A, np.ndarray) or A.dtype.kind != "f" or A.ndim < 2 or not A.size or not moderate(args):

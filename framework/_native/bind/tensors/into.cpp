@@ -8,7 +8,7 @@
 
 namespace fw::tensors {
 
-PyObject *word_site, *word_base;
+PyObject* word_site;
 
 namespace {
 
@@ -24,7 +24,7 @@ Held memory_of(PyObject* x) {
     if (has_node(x)) keep_result_of(x);
     PyObject* more = slot(x, at_more);
     if (more && more != Py_None) {
-        const nb::object base = asked(more, word_base);
+        const nb::object base = nb::borrow(part_of(more, at_base));
         if (!base.is_none() && !array_of(base.ptr())) return nullptr;
         if (!base.is_none() && has_node(base.ptr())) {
             keep_result_of(base.ptr());
@@ -317,7 +317,7 @@ PyMethodDef methods[] = {FW_INTO("into_call", write_call, 6), FW_INTO("into_form
 }  // namespace
 
 FW_BIND(m) {
-    word_base = word("base"), word_site = word("site"), word_result = word("result");
+    word_site = word("site"), word_result = word("result");
     out_name = taken(PyTuple_Pack(1, word("out"))).release().ptr();
     if (PyModule_AddFunctions(m.ptr(), methods) < 0) throw nb::python_error();
     m.def("copy_over", &write_over, nb::arg("x"), nb::arg("out"));

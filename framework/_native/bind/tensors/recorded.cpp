@@ -6,14 +6,14 @@ namespace fw::tensors {
 namespace {
 
 // preserved: the record of a copy that lies likewise; keep_result: that of `tensor.py`
-PyObject *word_outputs, *word_record, *word_views, *word_saved_hooks, *preserved = nullptr, *keep_result = nullptr;
+PyObject *word_outputs, *word_record, *word_saved_hooks, *preserved = nullptr, *keep_result = nullptr;
 
 // Whether `x` is no view, and has none that somebody holds; those that are gone are forgotten, as after any write.
 bool stands_alone(PyObject* x) {
     PyObject* more = slot(x, at_more);
     if (!more || more == Py_None) return more;
-    if (!asked(more, word_base).is_none()) return false;
-    const nb::object views = asked(more, word_views);
+    if (part_of(more, at_base) != Py_None) return false;
+    const nb::object views = nb::borrow(part_of(more, at_views));
     if (views.is_none()) return true;
     if (!PyList_CheckExact(views.ptr())) return false;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(views.ptr()); ++i) {
@@ -155,7 +155,7 @@ nb::object write_form(PyObject* const* args) {
 }
 
 FW_BIND(m) {
-    word_outputs = word("outputs"), word_record = word("record"), word_views = word("views"), word_saved_hooks = word("saved_hooks");
+    word_outputs = word("outputs"), word_record = word("record"), word_saved_hooks = word("saved_hooks");
     if (PyModule_AddFunctions(m.ptr(), result_methods) < 0) throw nb::python_error();
     m.def("set_up_recorded", [](nb::object copy, nb::object keep) {
         preserved = copy.release().ptr(), keep_result = keep.release().ptr();

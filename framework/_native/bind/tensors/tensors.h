@@ -10,7 +10,7 @@ namespace fw::tensors {
 
 extern PyTypeObject *tensor_type, *parameter_type;  // none until `set_up_tensors`
 extern PyTypeObject *node_type, *plain_type;        // `Node` and `PlainNode`
-extern PyObject *quiet, *modes, *word_run, *word_settle, *word_enabled, *word_site, *word_base;
+extern PyObject *quiet, *modes, *word_run, *word_settle, *word_enabled, *word_site;
 extern Py_ssize_t at_array, at_node, at_counter, at_more;
 
 inline PyObject*& slot(PyObject* o, Py_ssize_t at) {
@@ -95,6 +95,19 @@ constexpr npy_intp LARGE = 1 << 18;  // elements that are worth more than one th
 PyArray_Descr* joint(PyArrayObject* a, PyArrayObject* b);
 // The elements in another dtype, in new memory.
 nb::object converted(PyArrayObject* a, PyArray_Descr* into);
+// What only few tensors have (`More` of `tensor.py`): places in it, and what is there, borrowed.
+extern PyTypeObject* more_type;
+extern Py_ssize_t at_base, at_links, at_views, at_followed;
+inline PyObject*& place_in(PyObject* more, Py_ssize_t at) {
+    if (Py_TYPE(more) != more_type) throw nb::type_error("_more must be a More or None");
+    return slot(more, at);
+}
+inline PyObject* part_of(PyObject* more, Py_ssize_t at) {
+    PyObject* part = place_in(more, at);
+    return part ? part : Py_None;
+}
+inline void put_in(PyObject* more, Py_ssize_t at, PyObject* value) { Py_XSETREF(place_in(more, at), Py_NewRef(value)); }
+
 // An array that stays while a kernel runs, whatever another thread gives its tensor meanwhile.
 struct Held {
     nb::object owner;

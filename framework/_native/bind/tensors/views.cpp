@@ -11,16 +11,18 @@
 #include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
+
+PyTypeObject* more_type = nullptr;
+Py_ssize_t at_base, at_links, at_views, at_followed;
+
 namespace {
 
-PyObject *more_class, *find_living, *whole;
-PyObject *word_links, *word_views, *word_followed, *word_keeps_nothing, *word_x_shape, *word_shape, *word_dims,
+Py_ssize_t at_grad, at_leaf;
+
+PyObject *find_living, *whole;
+PyObject *word_keeps_nothing, *word_x_shape, *word_shape, *word_dims,
     *word_size, *word_key, *word_offset, *word_dim, *word_step, *word_stride, *word_layout;
 constexpr Py_ssize_t PRUNE_FROM = 32;  // views that a base remembers before it looks which are alive
-
-void give_to(PyObject* o, PyObject* name, PyObject* value) {
-    if (PyObject_SetAttr(o, name, value) < 0) throw nb::python_error();
-}
 
 struct Declines {};  // thrown where Python goes on
 [[noreturn]] void decline() { throw Declines(); }
@@ -112,9 +114,16 @@ nb::object sizes_of(PyObject* given, npy_intp* to, int& n) {
     return sizes;
 }
 
+nb::object new_more() {
+    nb::object more = taken(more_type->tp_alloc(more_type, 0));
+    for (Py_ssize_t at : {at_grad, at_leaf, at_base, at_links, at_views}) slot(more.ptr(), at) = Py_NewRef(Py_None);
+    slot(more.ptr(), at_followed) = Py_NewRef(Py_False);
+    return more;
+}
+
 nb::object more_of(PyObject* x) {
     PyObject*& more = slot(x, at_more);
-    if (!more || more == Py_None) Py_XSETREF(more, taken(PyObject_CallNoArgs(more_class)).release().ptr());
+    if (!more || more == Py_None) Py_XSETREF(more, new_more().release().ptr());
     return nb::borrow(more);
 }
 
@@ -136,21 +145,21 @@ struct Settings {
 // `aliases.link`
 void link(const Source& s, PyObject* view, PyObject* op, const Settings& settings) {
     slot(view, at_counter) = counter_of(s.x).release().ptr();
-    nb::object source = more_of(s.x), more = taken(PyObject_CallNoArgs(more_class));
-    nb::object base = asked(source.ptr(), word_base), links;
+    nb::object source = more_of(s.x), more = new_more();
+    nb::object base = nb::borrow(part_of(source.ptr(), at_base)), links;
     const bool first = base.is_none();
-    if (!first) links = asked(source.ptr(), word_links);
+    if (!first) links = nb::borrow(part_of(source.ptr(), at_links));
     nb::object chain = taken(PyTuple_Pack(4, first ? Py_None : links.ptr(), op, settings.word, settings.value.ptr()));
     if (settings.only_numbers && (first || left_to_counts(links.ptr()))) leave_to_counts(chain);
-    give_to(more.ptr(), word_base, first ? s.x : base.ptr());
-    give_to(more.ptr(), word_links, chain.ptr());
+    put_in(more.ptr(), at_base, first ? s.x : base.ptr());
+    put_in(more.ptr(), at_links, chain.ptr());
     slot(view, at_more) = more.release().ptr();
     if (!first) source = more_of(base.ptr());
-    if (slot(view, at_node) != Py_None) give_to(source.ptr(), word_followed, Py_True);
-    nb::object views = asked(source.ptr(), word_views);
+    if (slot(view, at_node) != Py_None) put_in(source.ptr(), at_followed, Py_True);
+    nb::object views = nb::borrow(part_of(source.ptr(), at_views));
     if (views.is_none()) {
         views = taken(PyList_New(0));
-        give_to(source.ptr(), word_views, views.ptr());
+        put_in(source.ptr(), at_views, views.ptr());
     }
     nb::object ref = taken(PyWeakref_NewRef(view, nullptr));
     leave_to_counts(ref);  // it holds nothing
@@ -549,12 +558,12 @@ PyObject* node_of_pieces = nullptr;  // that of `ops/shape/split.py`
 // Pieces of a tensor along a dimension, which are views without a place in the graph: with one each, if it has one.
 nb::object placed(const Source& s, int at, bool positions, nb::object made) {
     if (!s.recorded) return made;
-    const nb::object dim = taken(PyLong_FromLong(at)), base = asked(more_of(s.x).ptr(), word_base);
+    const nb::object dim = taken(PyLong_FromLong(at)), base = nb::borrow(part_of(more_of(s.x).ptr(), at_base));
     PyObject* args[] = {s.x, dim.ptr(), positions ? Py_True : Py_False, made.ptr()};
     const nb::object node = taken(PyObject_Vectorcall(node_of_pieces, args, 4, nullptr)), edges = taken(PyTuple_Pack(1, node.ptr()));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(made.ptr()); ++i)
         Py_SETREF(slot(PyTuple_GET_ITEM(made.ptr(), i), at_node), make_pick(edges.ptr(), i).release().ptr());
-    give_to(more_of(base.is_none() ? s.x : base.ptr()).ptr(), word_followed, Py_True);
+    put_in(more_of(base.is_none() ? s.x : base.ptr()).ptr(), at_followed, Py_True);
     return made;
 }
 
@@ -721,14 +730,16 @@ PyMethodDef methods[] = {FW_VIEW("view_shaped", take_shape, 3), FW_VIEW("view_un
 // What views are made of besides; until then every function declines, since there is no class of tensors.
 void set_up(nb::object more, nb::object node, nb::object living) {
     const std::pair<PyObject**, const char*> words[] = {
-        {&word_links, "links"}, {&word_views, "views"}, {&word_followed, "followed"},
         {&word_keeps_nothing, "keeps_nothing"}, {&word_x_shape, "x_shape"}, {&word_shape, "shape"}, {&word_dims, "dims"},
         {&word_size, "size"}, {&word_key, "key"}, {&word_offset, "offset"}, {&word_dim, "dim"}, {&word_step, "step"},
         {&word_stride, "stride"}, {&word_layout, "layout"}};
     for (auto [place, text] : words) *place = word(text);
     whole = taken(PySlice_New(nullptr, nullptr, nullptr)).release().ptr();
     node_type = reinterpret_cast<PyTypeObject*>(node.release().ptr());
-    more_class = more.release().ptr(), find_living = living.release().ptr();
+    const std::pair<Py_ssize_t*, const char*> places[] = {{&at_grad, "grad"}, {&at_leaf, "leaf"}, {&at_base, "base"},
+                                                          {&at_links, "links"}, {&at_views, "views"}, {&at_followed, "followed"}};
+    for (auto [place, text] : places) *place = place_of(reinterpret_cast<PyTypeObject*>(more.ptr()), text);
+    more_type = reinterpret_cast<PyTypeObject*>(more.release().ptr()), find_living = living.release().ptr();
 }
 
 }  // namespace
