@@ -257,7 +257,7 @@ def _finish(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, outputs: tup
             _keep(saved, node, outputs, results)
         for i, result in enumerate(results):
             if carries[i]:
-                enters = dirty and not is_recorded(result._node)
+                enters = not is_recorded(result._node)
                 result._node = node if len(results) == 1 else Pick(node, i)
                 if dirty and _among(result, dirty):
                     replay_views(result, enters)

@@ -261,15 +261,15 @@ def wrong_vectors(name, A, kwargs, out):
 
 def wrong_eigenvalues(A, values, vectors=None):
     """They add up to the trace, and A minus one of them has no inverse, or takes its vector to 0."""
-    n, few = A.shape[-1], np.sqrt(np.finfo(A.dtype).eps)  # rows of very different sizes cost half of the digits
+    few = np.sqrt(np.finfo(A.dtype).eps)  # rows of all sizes cost half of the digits
     A = A.astype(np.float64)
     size = np.abs(A).sum(-1).max(-1)[..., None] + 1e-300
     off = np.abs(values.sum(-1) - np.trace(A, axis1=-2, axis2=-1)).max(initial=0) / size.max()
     if not off <= few:
         return f"they add up to {off:.2g} of the largest number more or less than the diagonal"
     if vectors is None:
-        rest = np.linalg.svd((A[..., None, :, :] - values[..., None, None] * np.eye(n)) / size[..., None, None],
-                             compute_uv=False)[..., -1]
+        less = A[..., None, :, :] - values[..., None, None] * np.eye(A.shape[-1])
+        rest = np.linalg.svd(less / size[..., None, None], compute_uv=False)[..., -1]
     else:
         rest = np.abs(A @ vectors - vectors * values[..., None, :]).max(-1) / size
         long = np.abs(np.linalg.norm(vectors, axis=-2) - 1).max(initial=0)

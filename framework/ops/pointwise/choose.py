@@ -112,6 +112,9 @@ def _is_held(limit: Any) -> bool:
 
 def _clamp_call(input: Any, min: Any = None, max: Any = None) -> Call | None:
     """What clamps in one pass: numbers that the dtype holds, and one tensor."""
+    if type(min) in _NUMBERS and type(max) in _NUMBERS and type(input) is Tensor \
+            and input._array.dtype.kind in FLOATING:  # nearly always
+        return (_clamp_both, (input,), {"low": min, "high": max})
     min, max = _python(min), _python(max)
     if not isinstance(input, Tensor) or min is None and max is None:
         return None

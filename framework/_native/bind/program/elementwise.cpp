@@ -139,7 +139,9 @@ PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args,
     if (!compiled.fits) return nullptr;
     GivenNumbers numbers;
     ArrayLayout layout;
-    std::vector<Operand> operands(size_t(program.arguments));
+    std::vector<Operand> operands;
+    operands.reserve(size_t(program.arguments) + 1);  // where it is written comes last
+    operands.resize(size_t(program.arguments));
     Array prototype;
     for (int i = 0; i < program.arguments; ++i) {
         auto* a = reinterpret_cast<PyArrayObject*>(args[i]);
