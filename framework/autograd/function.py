@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
+from .. import _native
 from ..backends import backend_for
 from ..config.listing import own as _own
 from ..device import CPU, Device
 from ..dtypes import FLOAT, INEXACT, DType
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError, kind_of
-from ..node import GraphOp, Leaf, Node, Pick
+from ..node import Dual, GraphOp, Leaf, Node, Pick
 from ..quiet import quiet
 from ..seam import settled
 from ..tensor import Tensor, as_tensor, bump, counter_of, hand_out, wrap
@@ -199,12 +200,7 @@ class Function:
             if levels:
                 state.levels = levels
             set_recording(recording)
-        if isinstance(output, tuple):
-            return _finish(cls, ctx, args, edges, output, recording)
-        if not isinstance(output, Tensor):
-            raise TypeError(f"{cls.__name__}.forward must return a Tensor or a tuple, got "
-                            f"{type(output).__name__}")
-        return _finish(cls, ctx, args, edges, (output,), recording)[0]
+        return _given_out(cls, ctx, args, edges, output, recording)
 
 
 batched_rule: list[Callable] = []  # what calls ``Function.vmap``, which ``func.vmap`` brings along
@@ -234,6 +230,16 @@ class FunctionNode(Node):
         if name not in found or name.startswith("_"):
             raise AttributeError(f"the node of {self.op.name} has no {name!r}, nor has its ctx")
         return found[name]
+
+
+def _given_out(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, output: Any, recording: bool) -> Any:
+    """What ``apply`` gives for what ``forward`` gave."""
+    if isinstance(output, tuple):
+        return _finish(cls, ctx, args, edges, output, recording)
+    if not isinstance(output, Tensor):
+        raise TypeError(f"{cls.__name__}.forward must return a Tensor or a tuple, got "
+                        f"{type(output).__name__}")
+    return _finish(cls, ctx, args, edges, (output,), recording)[0]
 
 
 def _finish(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, outputs: tuple, recording: bool) -> tuple:
@@ -517,5 +523,10 @@ def once_differentiable(function: Callable) -> Callable:
         return tuple(marked) if several else marked[0]
     return run
 
+
+if hasattr(_native.module, "set_up_functions"):
+    _native.module.set_up_functions((FunctionCtx, _Call, _Saved, _Kind, Dual, Pick, FunctionNode), _given_out,
+                                    Function.setup_context, Function.forward, CPU)
+    Function.apply = classmethod(_native.module.applying(vars(Function)["apply"].__func__))  # type: ignore
 
 __dir__ = _own(globals())

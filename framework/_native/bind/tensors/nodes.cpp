@@ -32,11 +32,11 @@ void put(PyObject* node, Py_ssize_t at, PyObject* value) {
 }  // namespace
 
 nb::object make_node(PyObject* op, PyObject* edges, PyObject* kept, PyObject* versions, PyObject* settings,
-                     PyObject* shapes) {
+                     PyObject* shapes, PyTypeObject* type) {
     PyObject* args[] = {op, edges, kept, versions, settings, shapes};
-    if (!usual(node_type, node_init))
-        return taken(PyObject_Vectorcall(reinterpret_cast<PyObject*>(node_type), args, 6, nullptr));
-    nb::object node = taken(node_type->tp_alloc(node_type, 0)), seq = taken(PyObject_CallNoArgs(next_seq));
+    if (!type) type = node_type;
+    if (!usual(type, node_init)) return taken(PyObject_Vectorcall(reinterpret_cast<PyObject*>(type), args, 6, nullptr));
+    nb::object node = taken(type->tp_alloc(type, 0)), seq = taken(PyObject_CallNoArgs(next_seq));
     for (int i = OP; i <= SHAPES; ++i) put(node.ptr(), at_parts[i], args[i]);
     put(node.ptr(), at_parts[SEQ], seq.ptr());
     put(node.ptr(), at_parts[HOOKS], Py_None);

@@ -58,7 +58,7 @@ nb::object seen_as(PyArrayObject* a, int ndim, npy_intp* shape, npy_intp* stride
 nb::object counter_of(PyObject* x);
 // Nodes of the classes in `node.py`.
 nb::object make_node(PyObject* op, PyObject* edges, PyObject* kept, PyObject* versions, PyObject* settings,
-                     PyObject* shapes);
+                     PyObject* shapes, PyTypeObject* type = nullptr);  // of a type that adds nothing to `Node`, or of that one
 nb::object make_plain_node(PyObject* op, PyObject* edges);
 // The node of a record's call with these results; null where Python is to make it.
 nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* arrays, Py_ssize_t n, PyObject* const* results,
