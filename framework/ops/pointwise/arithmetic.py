@@ -7,13 +7,13 @@ import numpy as np
 
 from ... import _native
 from ...backends.native import native_or
-from ...dtypes import FLOAT, INEXACT, complex128, float64, get_default_dtype
+from ...dtypes import FLOAT, FLOATING, INEXACT, complex128, float64, get_default_dtype
 from ...errors import DivisionError, DTypeError, LayoutError, kind_of
 from ...tensor import Tensor
 from ..convert.cast import cast, from_array, to
 from ..language.elementwise import Elementwise, elementwise, reflected, usually
 from ..record import autocast
-from ..record.args import is_foreign, tensor_arg
+from ..record.args import is_foreign, of_one_dtype, tensor_arg
 from ..record.into import Call, run_call
 from ..record.public import check_out, compute_into, public
 from .elementary import sqrt
@@ -331,9 +331,10 @@ _plus_quotient = Elementwise(
 
 
 def _lerp_call(input: Any, end: Any, weight: Any) -> Call | None:
-    if type(weight) in (int, float):
+    if type(weight) is float or type(weight) is int:
         nearer = _lerp_from_input if -0.5 < weight < 0.5 else _lerp_from_end  # not asked for each element
-        return (nearer, (input, end), {"w": float(weight)}) if _floating(1, input, end) else None
+        plain = of_one_dtype(input, end) is True and input._array.dtype.kind in FLOATING  # sooner known
+        return (nearer, (input, end), {"w": float(weight)}) if plain or _floating(1, input, end) else None
     return (_lerp, (input, end, weight), {}) if _floating(1, input, end, weight) else None
 
 

@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 from ...config import names
+from ...dtypes import FLOATING
 from ...tensor import Tensor
 from ..pointwise.elementary import exp
 from ..record import autocast
@@ -94,6 +95,11 @@ log_softmax_op = Op("log_softmax", "x", onnx="LogSoftmax(x, axis=dim)", runtime=
 
 
 def _along(op: Op, x: Tensor, dim: int | None, dtype: Any) -> Tensor:
+    if type(dim) is int and dtype is None and type(x) is Tensor:  # nearly always
+        own = x._array
+        at = dim if dim >= 0 else dim + own.ndim
+        if 0 <= at < own.ndim and own.dtype.kind in FLOATING:
+            return op.run(x, dim=at)
     tensor_arg(x, op.name, "input")
     if dim is None and names.package == "torch":
         warnings.warn(f"{op.name}: dim is chosen by the number of dimensions, as PyTorch did at first; pass "
