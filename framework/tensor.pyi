@@ -18,14 +18,18 @@ from .size import Size
 class More:
     """What only few tensors have: a stored gradient, the tensor that they are a view of, views of them.
 
-    Every view gets one; the defaults stand on the class, which makes it quickest to create.
+    Every view gets one, which the kernels make where it was taken by them.
     """
-    grad: 'Tensor | None' = None
-    leaf: Leaf | None = None
-    base: 'Tensor | None' = None
-    links: tuple | None = None
-    views: list[weakref.ref] | None = None
-    followed: bool = False
+    __slots__ = ('grad', 'leaf', 'base', 'links', 'views', 'followed')
+    grad: 'Tensor | None'
+    leaf: Leaf | None
+    base: 'Tensor | None'
+    links: tuple | None
+    views: list[weakref.ref] | None
+    followed: bool
+
+    def __init__(self) -> None:
+        ...
 
     @property
     def chain(self) -> tuple:

@@ -156,8 +156,7 @@ template <template <class> class F> nb::object of_complex(Array x, nb::handle ou
 // -- bits ------------------------------------------------------------------------------------------
 
 // Whether the highest bit is set, which is the sign of numbers with fractions and of whole ones.
-template <class Bits> void signs_of(const Array& x, bool* to) {
-    const InRows rows(x);
+template <class Bits> void signs_of(const Array& x, const InRows& rows, bool* to) {
     const Bits* from = rows.data<Bits>();
     const int64_t n = x.size();
     Release release(n * int64_t(sizeof(Bits)));
@@ -179,11 +178,15 @@ nb::object signbit(Array x, nb::handle out_given) {
     const int type = x.type();
     const bool half = type == NPY_HALF || type == NPY_INT16 || is_bf16(x);
     if (!half && !x.is_float() && !x.is<int64_t>() && !x.is<int32_t>()) return not_implemented();
-    NewArray out = new_array(x.ndim(), x.shape(), NPY_BOOL);
+    int axes[NPY_MAXDIMS];
+    axes_in_memory(x, axes);
+    const bool as_it_lies = dense_in_order(x, axes);
+    NewArray out = as_it_lies ? new_in_order(x.ndim(), x.shape(), NPY_BOOL, axes) : new_array(x.ndim(), x.shape(), NPY_BOOL);
     nb::object result = give(out);
-    if (half) signs_of<int16_t>(x, out.data<bool>());
-    else if (PyArray_ITEMSIZE(x.p) == 4) signs_of<int32_t>(x, out.data<bool>());
-    else signs_of<int64_t>(x, out.data<bool>());
+    const InRows rows(x, !as_it_lies);
+    if (half) signs_of<int16_t>(x, rows, out.data<bool>());
+    else if (PyArray_ITEMSIZE(x.p) == 4) signs_of<int32_t>(x, rows, out.data<bool>());
+    else signs_of<int64_t>(x, rows, out.data<bool>());
     return result;
 }
 
