@@ -184,3 +184,16 @@ def test_the_list_is_pytorchs(namespace):
                 f"given up {sorted(given_up)}"
             )
     assert not wrong, "\n".join(wrong)
+
+
+def test_copy_of_a_number():
+    assert fw.zeros(2).copy_(2).tolist() == [2.0, 2.0]
+    assert fw.zeros(2, dtype=fw.int64).copy_(2.7).tolist() == [2, 2]
+    x = fw.ones(2, requires_grad=True)
+    y = (x * 2).copy_(3.0)
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0]
+    with pytest.raises(TypeError, match="copy_"):
+        y.copy_("2")
+    with pytest.raises(fw.errors.AutogradError, match="copy_"):
+        x.copy_(1)

@@ -26,7 +26,7 @@ from ...quiet import quiet, quietly, readable
 from ...seam import WRITE, Event, intercepted, settled
 from ...sparse_door import is_sparse, sparse
 from ...tensor import Tensor, bump, counter_of, keep_result, wrap
-from ..convert.cast import cast, to
+from ..convert.cast import cast, from_array, to
 from ..convert.memory_format import preserved_op
 from ..language.elementwise import Elementwise
 from ..record.aliases import overlaps_itself
@@ -327,8 +327,8 @@ def fitted(x: Tensor, value: Tensor) -> Tensor:
 
 
 @public("", method=True, op=fill_op)
-def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
-    """Write the elements of ``other``, broadcast and converted, into this tensor; returns it.
+def copy_(input: Tensor, other: Tensor | complex, non_blocking: bool = False) -> Tensor:
+    """Write the elements of ``other``, or a number, broadcast and converted, into this tensor; returns it.
 
     Gradients flow to ``other`` and no longer to the old values. Raises ShapeError if ``other`` does not
     broadcast to this tensor's shape, AutogradError for a leaf that requires grad.
@@ -339,6 +339,8 @@ def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
     """
     if _copied_into(input, other, "copy_") is input:
         return input
+    if isinstance(other, (int, float, complex)):
+        other = from_array(np.asarray(other), input)
     tensor_arg(other, "copy_", "other")
     if other._array.shape != input._array.shape:
         _overwrite_infer(Meta(input.shape, input.dtype), other)
