@@ -6,6 +6,7 @@
 import inspect
 from functools import reduce
 
+import numpy as np
 import pytest
 
 import framework as fw
@@ -197,3 +198,36 @@ def test_copy_of_a_number():
         y.copy_("2")
     with pytest.raises(fw.errors.AutogradError, match="copy_"):
         x.copy_(1)
+
+
+def test_functions_of_elements_that_change_what_they_are_of():
+    """The numbers are those of before, in memory that nobody else has."""
+    array = np.zeros(4)
+    x = fw.from_numpy(array)
+
+    def grows(v):
+        if array.size == 4:
+            array.resize(200_000, refcheck=False)
+        return v
+    with pytest.raises(fw.errors.ShapeError):
+        x.apply_(grows)
+    other = np.arange(5.0)
+
+    def shrinks(a, b):
+        if other.size == 5:
+            other.resize(1, refcheck=False)
+        return a + b
+    assert fw.zeros(5).map_(fw.from_numpy(other), shrinks).tolist() == [0, 1, 2, 3, 4]
+    y = fw.arange(4.0)
+
+    def writes(v):
+        y.add_(10)
+        return v
+    assert y.apply_(writes).tolist() == [0, 1, 2, 3]
+    for made, error in ([[1.0], ValueError], [[1, 2], ValueError], ["a", ValueError]):
+        with pytest.raises(error):
+            fw.zeros(4).apply_(lambda v, made=made: made)
+    with pytest.raises(TypeError):
+        fw.arange(3).apply_(lambda v: [v])
+    seen = iter([1, 2.5, np.float32(3), True])
+    assert fw.zeros(4).apply_(lambda v: next(seen)).tolist() == [1, 2.5, 3, 1]

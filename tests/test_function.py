@@ -1,6 +1,7 @@
 """Custom functions: context, marks, several outputs, derivatives, errors, and no leaks."""
 
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -484,3 +485,58 @@ def test_what_forward_put_on_ctx_is_found_on_the_node():
     assert not hasattr(y.grad_fn, "other") and not hasattr((x * 2).grad_fn, "by")
     y.sum().backward()
     assert x.grad.tolist() == [3, 3]
+
+
+class GivesItsParameter(fw.autograd.Function):
+    @staticmethod
+    def forward(ctx, p, x):
+        return p
+
+
+class NeedsNothing(fw.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.needs_input_grad = (False,)
+        return x * 2
+
+
+class LeavesALevelOpen(fw.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        LeavesALevelOpen.level = fw.autograd.forward_ad.dual_level()
+        LeavesALevelOpen.level.__enter__()
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+def test_what_forward_may_do_to_its_context_and_its_thread():
+    p = fw.nn.Parameter(fw.ones(3), requires_grad=False)
+    assert type(GivesItsParameter.apply(p, fw.ones(3))) is fw.nn.Parameter
+    assert not NeedsNothing.apply(fw.ones(2, requires_grad=True)).requires_grad
+
+    def in_a_thread_of_its_own():
+        LeavesALevelOpen.apply(fw.ones(2, requires_grad=True))
+        with pytest.raises(RuntimeError, match="no dual level is open"):
+            fw.autograd.forward_ad.make_dual(fw.ones(2), fw.ones(2))
+        done.append(fw.is_grad_enabled())
+    done = []
+    thread = threading.Thread(target=in_a_thread_of_its_own)
+    thread.start()
+    thread.join()
+    assert done == [True]
+
+
+def test_odd_objects_in_place_of_what_a_view_notes():
+    x = fw.ones(3)
+    x._more = 5
+    with pytest.raises((TypeError, AttributeError)):
+        x[0]
+    y = fw.ones(3) * 1
+    y[0]
+    y._more.base = 5
+    for call in (lambda: y[0], lambda: y.split(1), lambda: y.t()):
+        with pytest.raises((TypeError, AttributeError)):
+            call()

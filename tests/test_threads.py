@@ -311,3 +311,22 @@ def test_local_in_threads_of_others():
         library.pthread_create(ctypes.byref(thread), None, work, None)
         library.pthread_join(thread, None)
     assert seen == [("a", None), ("a", 2, 6.0)] * 3
+
+
+def test_local_refuses_what_threading_local_refuses():
+    class Of(_native.Local):
+        value = 1
+
+        @property
+        def fixed(self):
+            return 3
+
+    own = Of()
+    with pytest.raises(AttributeError):
+        own.__dict__ = {}
+    with pytest.raises(AttributeError):
+        own.fixed = 4
+    for call in (lambda: Of(1), lambda: Of(a=1), lambda: _native.Local(5)):
+        with pytest.raises(TypeError):
+            call()
+    assert own.fixed == 3 and own.value == 1

@@ -188,8 +188,7 @@ class Function:
         edges, ctx = tuple(edges), FunctionCtx(tuple(needs))
         recording, levels = state.recording, state.levels  # ``no_grad`` and ``only(())``, written out
         set_recording(False)
-        if levels:
-            state.levels = ()
+        state.levels = ()
         try:
             if split:
                 output = cls.forward(*args)
@@ -197,8 +196,7 @@ class Function:
             else:
                 output = cls.forward(ctx, *args)
         finally:
-            if levels:
-                state.levels = levels
+            state.levels = levels
             set_recording(recording)
         return _given_out(cls, ctx, args, edges, output, recording)
 
@@ -526,7 +524,7 @@ def once_differentiable(function: Callable) -> Callable:
 
 if hasattr(_native.module, "set_up_functions"):
     _native.module.set_up_functions((FunctionCtx, _Call, _Saved, _Kind, Dual, Pick, FunctionNode), _given_out,
-                                    Function.setup_context, Function.forward, CPU)
+                                    set_recording, Function.setup_context, Function.forward, CPU)
     Function.apply = classmethod(_native.module.applying(vars(Function)["apply"].__func__))  # type: ignore
 
 __dir__ = _own(globals())

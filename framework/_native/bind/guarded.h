@@ -15,6 +15,9 @@ template <class F> PyObject* guarded(F&& body) {
     } catch (nb::python_error& error) {
         error.restore();
     } catch (const Interrupted&) {  // the error is set
+    } catch (const nb::builtin_exception& error) {
+        const bool of_type = error.type() == nb::exception_type::type_error;
+        PyErr_SetString(of_type ? PyExc_TypeError : error.type() == nb::exception_type::value_error ? PyExc_ValueError : PyExc_RuntimeError, error.what());
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::exception& error) {

@@ -99,6 +99,8 @@ PyObject* own_of(Local* self) {
 Local* local_of(PyObject* self) { return reinterpret_cast<Local*>(self); }
 
 PyObject* local_new(PyTypeObject* type, PyObject* args, PyObject* settings) {
+    const bool given = (args && PyTuple_GET_SIZE(args)) || (settings && PyDict_GET_SIZE(settings));
+    if (given && type->tp_init == PyBaseObject_Type.tp_init) return PyErr_Format(PyExc_TypeError, "%.200s takes no arguments", type->tp_name);
     PyObject* self = type->tp_alloc(type, 0);
     if (!self) return nullptr;
     Local* local = local_of(self);
@@ -124,8 +126,13 @@ PyObject* local_get(PyObject* self, PyObject* name) {
 }
 
 int local_set(PyObject* self, PyObject* name, PyObject* value) {
-    PyObject* own = own_of(local_of(self));
+    PyObject *own = own_of(local_of(self)), *known = _PyType_Lookup(Py_TYPE(self), name);
     if (!own) return -1;
+    if (PyUnicode_Compare(name, word_of_dict) == 0) {
+        PyErr_Format(PyExc_AttributeError, "%.200s: __dict__ cannot be replaced", Py_TYPE(self)->tp_name);
+        return -1;
+    }
+    if (known && Py_TYPE(known)->tp_descr_set) return PyObject_GenericSetAttr(self, name, value);
     if (value) return PyDict_SetItem(own, name, value);
     if (PyDict_DelItem(own, name) == 0) return 0;
     if (PyErr_ExceptionMatches(PyExc_KeyError)) PyErr_Format(PyExc_AttributeError, "%.200s has no attribute '%U' of its own", Py_TYPE(self)->tp_name, name);

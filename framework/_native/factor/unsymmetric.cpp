@@ -37,9 +37,9 @@ class Matrix {
         : n(n), h(memory), v(h + n * n), re(v + n * n), im(re + n), scale(im + n), column(scale + n), vectors(vectors) {}
 
     template <class T> bool take(const T* a) {
-        double sum = 0;
-        for (int64_t i = 0; i < n * n; ++i) h[i] = double(a[i]), sum += std::fabs(h[i]);
-        return std::isfinite(sum);
+        bool good = true;  // squares neither vanish nor overflow, also of what rounding leaves
+        for (int64_t i = 0; i < n * n; ++i) h[i] = double(a[i]), good = good && (h[i] == 0 || (std::fabs(h[i]) > 1e-100 && std::fabs(h[i]) < 1e100));
+        return good;
     }
     bool decompose() {
         balance();
@@ -63,21 +63,21 @@ class Matrix {
     double& H(int64_t i, int64_t j) const { return h[i * n + j]; }
     double& V(int64_t i, int64_t j) const { return v[i * n + j]; }
 
-    // Rows and columns are scaled by powers of 2 until they are of about one size.
+    // Rows and columns are scaled by powers of 2 until they are of about one length.
     void balance() {
         std::fill_n(scale, n, 1.0);
         for (bool again = true; again;) {
             again = false;
             for (int64_t i = 0; i < n; ++i) {
                 double c = 0, r = 0;
-                for (int64_t j = 0; j < n; ++j)
-                    if (j != i) c += std::fabs(H(j, i)), r += std::fabs(H(i, j));
+                for (int64_t j = 0; j < n; ++j) c += H(j, i) * H(j, i), r += H(i, j) * H(i, j);
                 if (!(c > 0 && r > 0)) continue;
+                c = std::sqrt(c), r = std::sqrt(r);
                 const double sum = c + r;
                 double f = 1;
-                while (c < r / 2 && f < 1e100) f *= 2, c *= 4;
-                while (c >= r * 2 && f > 1e-100) f /= 2, c /= 4;
-                if (!((c + r) / f < 0.95 * sum) || !(scale[i] * f > 1e-100 && scale[i] * f < 1e100)) continue;
+                while (c < r / 2 && f < 1e30) f *= 2, c *= 2, r /= 2;
+                while (c / 2 >= r && f > 1e-30) f /= 2, c /= 2, r *= 2;
+                if (f == 1 || c + r >= 0.95 * sum || !(scale[i] * f > 1e-40 && scale[i] * f < 1e40)) continue;
                 scale[i] *= f, again = true;
                 for (int64_t j = 0; j < n; ++j) H(i, j) /= f;
                 for (int64_t j = 0; j < n; ++j) H(j, i) *= f;

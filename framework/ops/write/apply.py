@@ -1,6 +1,7 @@
 """Elements replaced by what a Python function makes of them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -35,12 +36,11 @@ def _mapped(x: Tensor, function: Callable, *others: Tensor, name: str) -> Tensor
     made = _native_mapped(function, tuple(arrays))
     if type(made) is np.ndarray:
         return copy_(x, wrap(made))
-    if made is not NotImplemented:
-        return copy_(x, wrap(np.array(made, dtype).reshape(shape)))
-    rows = [(widened(a) if narrow else a).ravel().tolist() for a in arrays]
-    found = map(function, *rows)
+    found: Any = made
+    if made is NotImplemented:
+        found = map(function, *[(widened(a) if narrow else a).ravel().tolist() for a in arrays])
     if narrow or dtype.char in "fdl":
-        flat = np.fromiter(found, np.float64 if narrow else dtype, len(rows[0]))
+        flat = np.fromiter(found, np.float64 if narrow else dtype, arrays[0].size)
         flat = converted(flat, dtype) if narrow else flat
     else:
         flat = np.array(list(found), dtype)

@@ -14,7 +14,7 @@ enum { FUNCTION, NAME, CTX, KEEPS_NOTHING, DIFFERENTIABLE, INPUTS, OUTPUTS, RAW,
 enum { OP, EDGES, KEPT, VERSIONS, SETTINGS, SHAPES };
 Py_ssize_t at_call[CALL_PARTS];
 PyTypeObject *context_type = nullptr, *call_type, *saved_type, *kind_type, *dual_type, *pick_type, *function_node;
-PyObject *finish, *base_setup, *base_forward, *cpu;
+PyObject *finish, *set_recording, *base_setup, *base_forward, *cpu;
 PyObject *word_stack, *word_levels, *word_batches, *word_opened, *word_recording, *word_hooks, *word_setup, *word_forward, *word_needs,
     *word_tensors, *word_edges, *word_dtype_of, *word_class_name, *word_saved, *word_dirty,
     *word_plain, *word_for_forward;
@@ -58,15 +58,24 @@ struct Places {
 // While this lives the thread records nothing, as in `no_grad`.
 class Unrecorded {
   public:
-    Unrecorded() : values(nb::borrow(values_here(modes))), recording(here_of(modes, word_recording)), enabled(here_of(modes, word_enabled)) {
+    Unrecorded()
+        : values(nb::borrow(values_here(modes))), recording(here_of(modes, word_recording)), enabled(here_of(modes, word_enabled)),
+          levels(here_of(modes, word_levels)) {
         set(Py_False, Py_False);
     }
     Unrecorded(const Unrecorded&) = delete;
     ~Unrecorded() {
         PyObject *type, *value, *trace;
         PyErr_Fetch(&type, &value, &trace);
-        if (PyDict_SetItem(values.ptr(), word_recording, recording.ptr()) < 0 || PyDict_SetItem(values.ptr(), word_enabled, enabled.ptr()) < 0)
-            PyErr_WriteUnraisable(nullptr);
+        bool done = PyDict_SetItem(values.ptr(), word_levels, levels.ptr()) == 0;
+        if (PyObject* opened = PyDict_GetItemWithError(values.ptr(), word_opened); opened && PyTuple_CheckExact(opened) && !PyTuple_GET_SIZE(opened)) {
+            done = done && PyDict_SetItem(values.ptr(), word_recording, recording.ptr()) == 0 && PyDict_SetItem(values.ptr(), word_enabled, enabled.ptr()) == 0;
+        } else {  // a dual level was opened, and left so
+            PyObject* set_back = PyObject_CallOneArg(set_recording, recording.ptr());
+            done = done && set_back;
+            Py_XDECREF(set_back);
+        }
+        if (!done) PyErr_WriteUnraisable(nullptr);
         PyErr_Restore(type, value, trace);
     }
     bool was() const { return recording.ptr() == Py_True; }
@@ -76,7 +85,7 @@ class Unrecorded {
         if (PyDict_SetItem(values.ptr(), word_recording, first) < 0 || PyDict_SetItem(values.ptr(), word_enabled, second) < 0)
             throw nb::python_error();
     }
-    nb::object values, recording, enabled;
+    nb::object values, recording, enabled, levels;
 };
 
 nb::object of_type(PyTypeObject* type, std::initializer_list<PyObject*> parts) {
@@ -137,11 +146,12 @@ nb::object call_of(PyObject* cls, PyObject* ctx, PyObject* const* args, Py_ssize
 nb::object finished(PyObject* cls, const nb::object& ctx, PyObject* const* args, Py_ssize_t n, const Places& places, PyObject* output, bool recording) {
     const Held a = array_of(output);
     PyObject* more = a ? slot(output, at_more) : nullptr;
-    if (!a || has_node(output) || (more && more != Py_None) || !std::strchr("fcV", PyArray_DESCR(a)->kind)) return nb::object();
+    if (!a || Py_TYPE(output) != tensor_type || has_node(output) || (more && more != Py_None) || !std::strchr("fcV", PyArray_DESCR(a)->kind)) return nb::object();
     const nb::object own = taken(PyObject_GenericGetDict(ctx.ptr(), nullptr));
     PyObject* tensors = PyDict_GetItemWithError(own.ptr(), word_tensors);
     for (PyObject* special : {word_dirty, word_plain, word_for_forward})
         if (PyDict_GetItemWithError(own.ptr(), special)) return nb::object();
+    if (PyDict_GetItemWithError(own.ptr(), word_needs) != places.needs.ptr()) return nb::object();
     if (PyErr_Occurred() || (tensors && !PyTuple_CheckExact(tensors))) return nb::object();
     nb::object result = tensor_over(a.owner);
     Py_XSETREF(slot(result.ptr(), at_counter), counter_of(output).release().ptr());
@@ -197,7 +207,7 @@ PyMethodDef apply_method = {"apply", reinterpret_cast<PyCFunction>(reinterpret_c
 
 PyTypeObject* type_of(nb::object o) { return reinterpret_cast<PyTypeObject*>(o.release().ptr()); }
 
-void set_up(nb::tuple types, nb::object rest, nb::object setup, nb::object forward, nb::object home) {
+void set_up(nb::tuple types, nb::object rest, nb::object recording, nb::object setup, nb::object forward, nb::object home) {
     const std::pair<PyObject**, const char*> words[] = {
         {&word_stack, "stack"}, {&word_levels, "levels"}, {&word_batches, "batches"}, {&word_opened, "opened"}, {&word_recording, "recording"},
         {&word_hooks, "saved_hooks"}, {&word_setup, "setup_context"}, {&word_forward, "forward"}, {&word_needs, "needs_input_grad"},
@@ -208,7 +218,7 @@ void set_up(nb::tuple types, nb::object rest, nb::object setup, nb::object forwa
     for (size_t i = 0; i < std::size(places); ++i) *places[i] = type_of(types[i + 1]);
     const char* names[] = {"function", "name", "ctx", "keeps_nothing", "differentiable", "inputs", "outputs", "raw"};
     for (int i = 0; i < CALL_PARTS; ++i) at_call[i] = place_of(call_type, names[i]);
-    finish = rest.release().ptr();
+    finish = rest.release().ptr(), set_recording = recording.release().ptr();
     base_setup = setup.release().ptr(), base_forward = forward.release().ptr(), cpu = home.release().ptr();
     context_type = type_of(types[0]);
 }

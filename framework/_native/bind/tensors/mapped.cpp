@@ -1,7 +1,8 @@
 // What a function of Python makes of elements, one after the other.
 #include <array>
-#include <optional>
+#include <cmath>
 
+#include "bind/move/copy.h"
 #include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
@@ -25,9 +26,16 @@ bool put(const NewArray& out, npy_intp i, PyObject* result) {
     }
     if (!PyFloat_CheckExact(result)) return false;
     const double value = PyFloat_AS_DOUBLE(result);
-    if (out.is<double>()) out.data<double>()[i] = value;
-    else out.data<float>()[i] = float(value);
-    return true;
+    if (out.is<double>()) return out.data<double>()[i] = value, true;
+    out.data<float>()[i] = float(value);
+    return std::isinf(out.data<float>()[i]) == std::isinf(value);  // else NumPy has a word to say
+}
+
+// A copy, which the function cannot change.
+NewArray own_rows(const Array& x) {
+    NewArray rows = like(x);
+    moving::copy_array(x, rows.data<char>());
+    return rows;
 }
 
 // (function, arrays of one shape): an array in the shape and dtype of the first one, or the list of all results where NumPy has to
@@ -36,19 +44,21 @@ nb::object mapped(nb::object function, nb::tuple arrays) {
     const size_t n = arrays.size();
     if (!n || n > MOST_MAPPED) return not_implemented();
     std::array<Array, MOST_MAPPED> given;
-    std::array<std::optional<InRows>, MOST_MAPPED> rows;
     for (size_t k = 0; k < n; ++k) {
         given[k] = nb::cast<Array>(arrays[k]);
         if (!given[k].usable() || !(given[k].is_float() || given[k].is<int64_t>()) || !given[k].same_shape(given[0])) return not_implemented();
-        rows[k].emplace(given[k]);
     }
-    NewArray out = like(given[0]);
+    std::array<NewArray, MOST_MAPPED> rows;
+    std::array<nb::object, MOST_MAPPED> owners;
+    for (size_t k = 0; k < n; ++k) rows[k] = own_rows(given[k]), owners[k] = give(rows[k]);
+    NewArray out = like(rows[0]);
     const nb::object array = give(out);
+    const npy_intp count = out.size();
     nb::object all;  // the results, once one of them is none of these numbers
-    for (npy_intp i = 0; i < given[0].size(); ++i) {
+    for (npy_intp i = 0; i < count; ++i) {
         nb::object held[MOST_MAPPED];
         PyObject* args[MOST_MAPPED];
-        for (size_t k = 0; k < n; ++k) held[k] = taken(number_at(rows[k]->a, i)), args[k] = held[k].ptr();
+        for (size_t k = 0; k < n; ++k) held[k] = taken(number_at(rows[k], i)), args[k] = held[k].ptr();
         const nb::object result = taken(PyObject_Vectorcall(function.ptr(), args, n, nullptr));
         if (!all.is_valid()) {
             if (put(out, i, result.ptr())) continue;

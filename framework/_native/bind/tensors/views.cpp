@@ -122,6 +122,7 @@ nb::object new_more() {
 }
 
 nb::object more_of(PyObject* x) {
+    if (!PyObject_TypeCheck(x, tensor_type)) throw nb::type_error("the base of a view must be a Tensor");
     PyObject*& more = slot(x, at_more);
     if (!more || more == Py_None) Py_XSETREF(more, new_more().release().ptr());
     return nb::borrow(more);
