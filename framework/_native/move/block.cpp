@@ -297,8 +297,31 @@ void copy_bytes(const char* from, char* to, int64_t n) {
              [&](int64_t begin, int64_t end) { memcpy(to + begin, from + begin, size_t(end - begin)); });
 }
 
+namespace {
+
+typedef char Line __attribute__((vector_size(64)));
+
+// Lines of the cache that are alike, of which eight bytes are. From some size on the processor's own loop is quicker: it does not
+// read what it overwrites (16 MB that are not in its caches in 0.2 ms for 0.35).
+void fill_lines(char* to, const Line& line, int64_t count, bool by_itself) {
+#if defined(__x86_64__)
+    if (by_itself) {
+        uint64_t word;
+        memcpy(&word, &line, sizeof word);
+        int64_t words = count * 8;
+        asm volatile("rep stosq" : "+D"(to), "+c"(words) : "a"(word) : "memory");
+        return;
+    }
+#endif
+    static_cast<void>(by_itself);
+    const Line x = line;  // registers
+    for (int64_t i = 0; i < count; ++i) put(to + i * 64, x);
+}
+
+}  // namespace
+
 void fill_elements(char* to, int64_t n, int bytes, const Pair& bits) {
-    typedef char Line __attribute__((vector_size(64)));
+    constexpr int64_t LARGE = 1 << 20;
     Line line;
     for (int i = 0; i < 64; i += bytes) memcpy(reinterpret_cast<char*>(&line) + i, &bits, size_t(bytes));
     int64_t size = n * bytes;
@@ -306,11 +329,8 @@ void fill_elements(char* to, int64_t n, int bytes, const Pair& bits) {
     const int64_t before = int64_t(-uintptr_t(to) % 64);
     if (size >= 256 && before % bytes == 0) memcpy(to, &line, size_t(before)), to += before, size -= before;
     const int64_t lines = size / 64;
-    parallel(lines, GRAIN_BYTES / 64, [=](int64_t begin, int64_t end) {
-        const Line x = line;  // registers, which `this` is not known to be
-        char* const first = to;
-        for (int64_t i = begin; i < end; ++i) put(first + i * 64, x);
-    });
+    const bool by_itself = size >= LARGE && bytes <= 8;
+    parallel(lines, GRAIN_BYTES / 64, [=](int64_t begin, int64_t end) { fill_lines(to + begin * 64, line, end - begin, by_itself); });
     memcpy(to + lines * 64, &line, size_t(size - lines * 64));
 }
 
