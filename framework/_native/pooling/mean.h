@@ -82,4 +82,22 @@ inline bool global(const PoolShape& s) {
     return true;
 }
 
+// How means of these windows are computed, and spread: one window for the whole plane, window by window, or by lines.
+template <class T> struct MeanWay {
+    PoolShape s;
+    const bool whole, brief;
+    const Shares shares;
+    const ShortLines<T> lines;
+
+    MeanWay(const PoolShape& given, int64_t channels, bool include, int64_t divisor)
+        : s(of_images(given, channels)), whole(channels == 1 && global(s)), brief(!whole && has_short_lines<T>(s, channels)),
+          shares(s = whole || brief ? s : stacked(s), include, divisor), lines(s, channels, shares, brief) {}
+
+  private:
+    static PoolShape of_images(PoolShape s, int64_t channels) {
+        s.planes /= channels;
+        return s;
+    }
+};
+
 }  // namespace fw::windows

@@ -46,18 +46,15 @@ template <class T> void spread_short(const PoolShape& s, const ShortLines<T>& w,
 }  // namespace
 
 template <class T> void spread_mean(const PoolShape& given, int64_t channels, bool include, int64_t divisor, const T* y, T* x) {
-    PoolShape s = given;
-    s.planes /= channels;
-    const bool whole = channels == 1 && global(s), brief = !whole && has_short_lines<T>(s, channels);
-    if (!whole && !brief) s = stacked(s);
-    const Shares shares(s, include, divisor);
-    const ShortLines<T> lines(s, channels, shares, brief);
+    const MeanWay<T> way(given, channels, include, divisor);
+    const PoolShape& s = way.s;
+    const Shares& shares = way.shares;
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p) {
             const T* from = y + p * s.out_size() * channels;
             T* to = x + p * s.in_size() * channels;
-            if (whole) std::fill(to, to + s.in_size(), *from * shares.of<T>(shares.line(0, 0), 0));
-            else if (brief) spread_short(s, lines, from, to);
+            if (way.whole) std::fill(to, to + s.in_size(), *from * shares.of<T>(shares.line(0, 0), 0));
+            else if (way.brief) spread_short(s, way.lines, from, to);
             else spread_plane(s, channels, shares, from, to);
         }
     });

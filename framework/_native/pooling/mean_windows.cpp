@@ -73,18 +73,15 @@ template <class T> void mean_short(const ShortLines<T>& w, const T* x, T* y) {
 }  // namespace
 
 template <class T> void mean_windows(const PoolShape& given, int64_t channels, bool include, int64_t divisor, const T* x, T* y) {
-    PoolShape s = given;
-    s.planes /= channels;
-    const bool whole = channels == 1 && global(s), brief = !whole && has_short_lines<T>(s, channels);
-    if (!whole && !brief) s = stacked(s);
-    const Shares shares(s, include, divisor);
-    const ShortLines<T> lines(s, channels, shares, brief);
+    const MeanWay<T> way(given, channels, include, divisor);
+    const PoolShape& s = way.s;
+    const Shares& shares = way.shares;
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p) {
             const T* in = x + p * s.in_size() * channels;
             T* out = y + p * s.out_size() * channels;
-            if (whole) *out = sum_of(in, s.in_size()) * shares.of<T>(shares.line(0, 0), 0);
-            else if (brief) mean_short(lines, in, out);
+            if (way.whole) *out = sum_of(in, s.in_size()) * shares.of<T>(shares.line(0, 0), 0);
+            else if (way.brief) mean_short(way.lines, in, out);
             else mean_plane(s, channels, shares, in, out);
         }
     });
