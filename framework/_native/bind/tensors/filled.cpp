@@ -138,8 +138,8 @@ bool element_of(PyArray_Descr* a, PyObject* number, moving::Pair& bits) {
     const int type = a->type_num;
     if (a->kind == 'i') {
         int overflow = 0;
-        const double real = PyFloat_CheckExact(number) ? PyFloat_AS_DOUBLE(number) : NAN;  // whose whole part NumPy takes
-        if (!PyLong_CheckExact(number) && !(std::fabs(real) < 9e18)) return false;
+        const double real = PyFloat_CheckExact(number) ? PyFloat_AS_DOUBLE(number) : 0;  // of which there may be whole ones, too
+        if (!PyLong_CheckExact(number) && !(PyFloat_CheckExact(number) && std::fabs(real) < 9e18 && real == std::trunc(real))) return false;
         const long long value = PyLong_CheckExact(number) ? PyLong_AsLongLongAndOverflow(number, &overflow) : static_cast<long long>(real);
         const int width = 8 * int(PyDataType_ELSIZE(a));
         if (overflow || width > 64 || (width < 64 && (value >> (width - 1)) != (value < 0 ? -1 : 0))) return false;
