@@ -330,3 +330,12 @@ def test_local_refuses_what_threading_local_refuses():
         with pytest.raises(TypeError):
             call()
     assert own.fixed == 3 and own.value == 1
+
+
+def test_local_of_names_that_are_no_strings():
+    own = type("Odd", (_native.Local,), {5: 1, "value": 2})()
+    assert own.value == 2
+    for call in (lambda: type(own).__setattr__(own, 5, 6), lambda: type(own).__getattribute__(own, 5)):
+        with pytest.raises(TypeError, match="string"):
+            call()
+    assert own.value == 2

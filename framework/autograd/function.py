@@ -179,13 +179,8 @@ class Function:
                 found = by_rule(cls, args)
                 if found is not NotImplemented:
                     return found
-        edges: Any = []  # a comprehension is a call of its own
-        needs: Any = []
-        for x in args:
-            node = x._node if isinstance(x, Tensor) else None
-            edges.append(node)
-            needs.append(node is not None and is_recorded(node))
-        edges, ctx = tuple(edges), FunctionCtx(tuple(needs))
+        edges = tuple([x._node if isinstance(x, Tensor) else None for x in args])
+        ctx = FunctionCtx(tuple([is_recorded(e) for e in edges]))
         recording, levels = state.recording, state.levels  # ``no_grad`` and ``only(())``, written out
         set_recording(False)
         state.levels = ()
@@ -247,13 +242,9 @@ def _finish(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, outputs: tup
     if dirty:
         _check_marks(cls, ctx, args, outputs, recorded)
     # fresh tensors over the same memory: an output that forward put on ctx must not lead to the node
-    given: list[Any] = []
-    carries = []
-    for x in outputs:
-        is_tensor = isinstance(x, Tensor)
-        given.append(_give_out(x, dirty) if is_tensor else x)
-        carries.append(is_tensor and x._array.dtype.kind in INEXACT and not (plain and _among(x, plain)))
-    results = tuple(given)
+    results = tuple([_give_out(x, dirty) if isinstance(x, Tensor) else x for x in outputs])
+    carries = [isinstance(x, Tensor) and x._array.dtype.kind in INEXACT and not (plain and _among(x, plain))
+               for x in outputs]
     if recorded and True in carries:
         call = _Call(cls, ctx, args, outputs, results)
         node = FunctionNode(call, edges, None, None, {}, None)
@@ -267,11 +258,7 @@ def _finish(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, outputs: tup
                     replay_views(result, enters)
     if state.levels:
         push_function(cls, ctx, edges, args, outputs, results, carries)
-    if saved:
-        ctx._tensors = ()
-    ctx.__dict__.pop("_for_forward", None)
-    if dirty or plain:
-        ctx._dirty = ctx._plain = ()
+    ctx._tensors, ctx._for_forward, ctx._dirty, ctx._plain = (), (), (), ()
     return results
 
 
@@ -293,10 +280,9 @@ def _check_marks(cls: type, ctx: FunctionCtx, args: tuple, outputs: tuple, recor
 def _give_out(x: Tensor, dirty: tuple) -> Tensor:
     if dirty and _among(x, dirty):
         return x
-    if x._node is not None or x._more is not None:
-        hand_out(x)
+    hand_out(x)
     result = wrap(x._array, type(x))
-    result._counter = x._counter or counter_of(x)
+    result._counter = counter_of(x)
     return result
 
 
@@ -319,10 +305,8 @@ def _keep(tensors: tuple, node: Node, outputs: tuple, results: tuple) -> None:
                 break
         if index is not None:
             t, place = results[index], None
-        counter = t._counter or counter_of(t)
-        array, version = t._array, (counter, counter[0])
-        if state.saved_hooks:
-            array, version = packed(array, version, node.op.name)
+        counter = counter_of(t)
+        array, version = packed(t._array, (counter, counter[0]), node.op.name)
         saved.append(_Saved(array, place, index))
         versions.append(version)
     node.kept, node.versions = {"saved": saved}, versions
@@ -341,10 +325,11 @@ class _Call(GraphOp):
         self.ctx = ctx
         self.keeps_nothing = True
         self.differentiable = len(outputs)
-        self.inputs, self.outputs, self.raw = list(map(_kind, args)), list(map(_kind, outputs)), []
+        self.inputs = [_kind(x) for x in args]
+        self.outputs = [_kind(x) for x in outputs]
         # the tensors forward returned, should the user have put one on ctx; never kept alive here
-        for x, r in zip(outputs, results):
-            self.raw.append(weakref.ref(x) if isinstance(x, Tensor) and x is not r else None)
+        self.raw = [weakref.ref(x) if isinstance(x, Tensor) and x is not r else None
+                    for x, r in zip(outputs, results)]
 
     def __repr__(self) -> str:
         return f"<function {self.name}>"

@@ -59,6 +59,7 @@ bool take_values(PyTypeObject* type, PyObject* own) {
         PyObject *name, *value;
         Py_ssize_t at = 0;
         while (PyDict_Next(type->tp_dict, &at, &name, &value)) {
+            if (!PyUnicode_Check(name)) continue;
             const bool hidden = PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_READ_CHAR(name, 1) == '_';
             if (!hidden && !Py_TYPE(value)->tp_descr_get && !PyDict_SetDefault(own, name, value)) return false;
         }
@@ -117,8 +118,13 @@ void local_free(PyObject* self) {
     Py_DECREF(type);
 }
 
+bool is_name(PyObject* name) {
+    if (!PyUnicode_Check(name)) PyErr_Format(PyExc_TypeError, "attribute name must be string, not %.200s", Py_TYPE(name)->tp_name);
+    return PyUnicode_Check(name);
+}
+
 PyObject* local_get(PyObject* self, PyObject* name) {
-    PyObject* own = own_of(local_of(self));
+    PyObject* own = is_name(name) ? own_of(local_of(self)) : nullptr;
     if (!own) return nullptr;
     if (PyObject* value = PyDict_GetItemWithError(own, name)) return Py_NewRef(value);
     if (PyErr_Occurred()) return nullptr;
@@ -126,12 +132,13 @@ PyObject* local_get(PyObject* self, PyObject* name) {
 }
 
 int local_set(PyObject* self, PyObject* name, PyObject* value) {
-    PyObject *own = own_of(local_of(self)), *known = _PyType_Lookup(Py_TYPE(self), name);
+    PyObject* own = is_name(name) ? own_of(local_of(self)) : nullptr;
     if (!own) return -1;
     if (PyUnicode_Compare(name, word_of_dict) == 0) {
         PyErr_Format(PyExc_AttributeError, "%.200s: __dict__ cannot be replaced", Py_TYPE(self)->tp_name);
         return -1;
     }
+    PyObject* known = _PyType_Lookup(Py_TYPE(self), name);
     if (known && Py_TYPE(known)->tp_descr_set) return PyObject_GenericSetAttr(self, name, value);
     if (value) return PyDict_SetItem(own, name, value);
     if (PyDict_DelItem(own, name) == 0) return 0;

@@ -19,12 +19,14 @@ struct Not {
     template <class V> FW_INLINE V operator()(V x, V) const { return x == 0; }
 };
 
-template <class F> void each(const int8_t* x, const int8_t* y, int64_t n, int8_t* to) {
+template <class F> void each(const int8_t* x, const int8_t* y, int64_t n, int8_t* to, Writes into = Writes::results) {
     const F f;
-    Release release(n);
-    int64_t i = 0;
-    for (; i + lanes<int8_t> <= n; i += lanes<int8_t>) store<int8_t>(to + i, f(load(x + i), load(y + i)) & 1);
-    for (; i < n; ++i) to[i] = int8_t(f(int(x[i]), int(y[i])) & 1);
+    Release release(n, into);
+    parallel(n, moving::grain_of(2), [=](int64_t begin, int64_t end) {
+        int64_t i = begin;
+        for (; i + lanes<int8_t> <= end; i += lanes<int8_t>) store<int8_t>(to + i, f(load(x + i), load(y + i)) & 1);
+        for (; i < end; ++i) to[i] = int8_t(f(int(x[i]), int(y[i])) & 1);
+    });
 }
 
 // Whether an operand may be read where the result is written: element by element, or not at all.
@@ -40,7 +42,7 @@ template <class F> nb::object logic_into(const Array& x, const Array& y, nb::han
     for (const Array* a : {&x, &y})
         if (!a->same_shape(out) || !a->contiguous() || !is_apart(*a, out)) return not_implemented();
     if (!out.contiguous()) return not_implemented();
-    each<F>(x.data<int8_t>(), y.data<int8_t>(), out.size(), const_cast<int8_t*>(out.data<int8_t>()));
+    each<F>(x.data<int8_t>(), y.data<int8_t>(), out.size(), const_cast<int8_t*>(out.data<int8_t>()), Writes::memory);
     return nb::borrow(given);
 }
 

@@ -193,10 +193,10 @@ nb::object signbit(Array x, nb::handle out_given) {
 // The next number of bfloat16 after each, towards another one: numbers of one sign lie in the order of their bits. V: int16_t, or
 // vectors of them.
 template <class V> FW_INLINE V next_after(V x, V y) {
-    const V size = x & 0x7fff, other = y & 0x7fff;
+    const V none{}, one = V(none + 1), sign = V(none + int16_t(-0x8000)), size = x & 0x7fff, other = y & 0x7fff;
     const V from = x < 0 ? V(-size) : size, to = y < 0 ? V(-other) : other;
-    const V next = from + V(to > from ? V(x - x + 1) : V(x - x)) - V(to < from ? V(x - x + 1) : V(x - x));
-    const V signed_0 = x & V(x - x + int16_t(-0x8000)), away = next < 0 ? V(V(-next) | int16_t(-0x8000)) : next != 0 ? next : signed_0;
+    const V next = from + V(to > from ? one : none) - V(to < from ? one : none);
+    const V signed_0 = x & sign, away = next < 0 ? V(V(-next) | sign) : next != 0 ? next : signed_0;
     const V beyond = size > 0x7f80 ? x : y, found = from == to ? y : away;
     return size > 0x7f80 ? V(beyond | 0x40) : other > 0x7f80 ? V(beyond | 0x40) : found;
 }

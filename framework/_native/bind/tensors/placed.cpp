@@ -197,7 +197,10 @@ nb::object run_into(PyObject* const* args) {
     Arguments given(PySequence_Fast_ITEMS(inputs), n, more);
     PyObject *key, *value;
     Py_ssize_t at = 0;
-    while (more && PyDict_Next(settings, &at, &key, &value)) given.add(key, value);
+    while (more && PyDict_Next(settings, &at, &key, &value)) {
+        if (!PyUnicode_Check(key)) throw nb::type_error("keywords must be strings");
+        given.add(key, value);
+    }
     return call_into({args[0], given.items(), n, given.names(), args[3], args[4], args[5], args[6]});
 }
 
