@@ -225,7 +225,7 @@ def test_functions_of_elements_that_change_what_they_are_of():
         return v
     assert y.apply_(writes).tolist() == [0, 1, 2, 3]
     for made, error in ([[1.0], ValueError], [[1, 2], ValueError], ["a", ValueError]):
-        with pytest.raises(error):
+        with pytest.raises(error, match="apply_: the function must give a number"):
             fw.zeros(4).apply_(lambda v, made=made: made)
     with pytest.raises(TypeError):
         fw.arange(3).apply_(lambda v: [v])

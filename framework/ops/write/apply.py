@@ -38,12 +38,13 @@ def _mapped(x: Tensor, function: Callable, *others: Tensor, name: str) -> Tensor
         return copy_(x, wrap(made))
     found: Any = made
     if made is NotImplemented:
-        found = map(function, *[(widened(a) if narrow else a).ravel().tolist() for a in arrays])
-    if narrow or dtype.char in "fdl":
-        flat = np.fromiter(found, np.float64 if narrow else dtype, arrays[0].size)
-        flat = converted(flat, dtype) if narrow else flat
-    else:
-        flat = np.array(list(found), dtype)
+        found = list(map(function, *[(widened(a) if narrow else a).ravel().tolist() for a in arrays]))
+    try:
+        flat = np.fromiter(found, np.float64 if narrow else dtype, len(found)) if narrow or dtype.char in "fdl" \
+            else np.array(found, dtype)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: the function must give a number for each element; {error}") from None
+    flat = converted(flat, dtype) if narrow else flat
     if len(shape) != 1:
         flat.shape = shape
     return copy_(x, wrap(flat))
