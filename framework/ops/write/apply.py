@@ -38,7 +38,8 @@ def _mapped(x: Tensor, function: Callable, *others: Tensor, name: str) -> Tensor
         return copy_(x, wrap(made))
     found: Any = made
     if made is NotImplemented:
-        found = list(map(function, *[(widened(a) if narrow else a).ravel().tolist() for a in arrays]))
+        rows = [(widened(a) if narrow else a).ravel().tolist() for a in arrays]
+        found = list(map(function, *rows))
     try:
         flat = np.fromiter(found, np.float64 if narrow else dtype, len(found)) if narrow or dtype.char in "fdl" \
             else np.array(found, dtype)
