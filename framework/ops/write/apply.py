@@ -41,10 +41,13 @@ def _mapped(x: Tensor, function: Callable, *others: Tensor, name: str) -> Tensor
         rows = [(widened(a) if narrow else a).ravel().tolist() for a in arrays]
         found = list(map(function, *rows))
     try:
-        flat = np.fromiter(found, np.float64 if narrow else dtype, len(found)) if narrow or dtype.char in "fdl" \
-            else np.array(found, dtype)
+        if narrow or dtype.char in "fdl":
+            flat = np.fromiter(found, np.float64 if narrow else dtype, len(found))
+        else:
+            flat = np.array(found, dtype)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: the function must give a number for each element; {error}") from None
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}: the function must give a number for each element; {error}") from None
     flat = converted(flat, dtype) if narrow else flat
     if len(shape) != 1:
         flat.shape = shape
