@@ -219,6 +219,88 @@ def test_draws_are_those_of_the_long_way() -> None:
     assert fw.zeros(0).normal_().shape == (0,)
 
 
+@pytest.mark.parametrize("dtype", [fw.float32, fw.float64], ids=str)
+def test_coins_of_many_chances_are_those_of_the_long_way(dtype: fw.dtype) -> None:
+    p = fw.rand(5, 7, dtype=dtype)
+    turned = fw.zeros(7, 5, dtype=dtype).t()
+    results = []
+    for draw in (lambda: fw.zeros_like(p).bernoulli_(p), lambda: turned.bernoulli_(p),
+                 lambda: fw.bernoulli(p),
+                 lambda: p.clone().bernoulli_(p), lambda: (q := p.clone()).bernoulli_(q)):
+        fw.manual_seed(5)
+        results.append((draw(), fw.rand(2)))
+    for coins, behind in results:
+        assert fw.equal(coins, results[0][0]) and fw.equal(behind, results[0][1])
+    fw.manual_seed(5)
+    for wrong in (p + 1, p - 1, p * float("nan")):
+        with pytest.raises(ValueError, match="probabilities must be in"):
+            fw.zeros_like(p).bernoulli_(wrong)
+    with pytest.raises(ValueError, match="does not broadcast"):
+        fw.zeros_like(p).bernoulli_(p[:, :3])
+    assert fw.equal(fw.zeros_like(p).bernoulli_(p), results[0][0])  # nothing was drawn before
+
+
+def test_numbers_are_copied_as_they_convert() -> None:
+    for dtype in (fw.int64, fw.int8, fw.uint8, fw.bool, fw.float32, fw.float16, fw.bfloat16, fw.complex64):
+        for number in (2, 0.5, -1.5 if dtype is not fw.uint8 else 1.5, True):
+            x = fw.zeros(2, dtype=dtype)
+            version = x._version
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert x.copy_(number) is x and x._version == version + 1
+            assert fw.equal(x, fw.full((2,), number).to(dtype)), (dtype, number)
+    leaf = fw.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="copy_"):
+        leaf.copy_(2)
+    y = leaf * 2
+    y.copy_(3.0)
+    (y.sum() + 0 * leaf.sum()).backward()
+    assert leaf.grad.tolist() == [0, 0] and y.tolist() == [3, 3]
+
+
+def test_the_only_element() -> None:
+    for dtype in (fw.float32, fw.float64, fw.float16, fw.bfloat16, fw.int8, fw.int64, fw.bool, fw.complex64):
+        for x in (fw.ones((), dtype=dtype), fw.ones(1, 1, dtype=dtype), fw.ones(4, dtype=dtype)[2]):
+            found = x.item()
+            assert found == 1 and type(found) is type(fw.tensor(x.tolist()).reshape(-1).tolist()[0])
+    assert fw.nn.Parameter(fw.ones(1)).item() == 1 and fw.Tensor.item(fw.ones(())) == 1
+    for wrong in (fw.ones(2), fw.ones(0)):
+        with pytest.raises(ValueError, match="wanted a tensor of one element"):
+            wrong.item()
+    for call in (lambda: fw.ones(()).item(0), lambda: fw.Tensor.item(), lambda: fw.ones(()).item(x=1)):
+        with pytest.raises(TypeError, match="item"):
+            call()
+
+
+def test_plans_of_numbers_take_what_is_plain_and_ask_for_all_else() -> None:
+    x, low = fw.tensor([-1.0, 0.5, 3.0]), fw.tensor([0.0, 1.0, 2.0])
+    for args, keywords in (((0, 1), {}), ((0.0, 1), {}), ((0,), {"max": 1}), ((), {"min": 0, "max": 1})):
+        y = x.clone()
+        assert y.clamp_(*args, **keywords) is y and y.tolist() == [0, 0.5, 1]
+    assert x.clone().clamp_(low, 2.0).tolist() == [0, 1, 2]
+    assert x.clone().clamp_(np.float64(0), np.float32(1)).tolist() == [0, 0.5, 1]
+    assert x.clone().clamp_(True, 2).tolist() == [1, 1, 2]
+    for wrong in ((0, 1, 2), ("a", 1), (), ([0], 1)):
+        with pytest.raises(TypeError if wrong else ValueError, match="clamp"):
+            x.clone().clamp_(*wrong)
+    assert x.clone().lerp_(low, 1).tolist() == low.tolist()
+    assert x.double().lerp_(low.double(), 0.5).tolist() == ((x + low) / 2).tolist()
+    assert x.clone().lerp_(low.double(), 0.5).tolist() == ((x + low) / 2).tolist()
+    for wrong in ((low,), (low, 0.5, 1), (low, "a")):
+        with pytest.raises(TypeError, match="lerp|must be|missing|argument"):
+            x.clone().lerp_(*wrong)
+    if _native.module is not None:
+        pick, plan = random.Random(1), _native.module.plan_with_numbers
+        given = [x, low, low.double(), x.long(), fw.nn.Parameter(low), 1, 0.5, True, None, "a", 2**70, [1.0]]
+        for inputs, names in ((1, ()), (1, ("low",)), (2, ("w",)), (3, ("a", "b"))):
+            answer = plan("record", inputs, names, lambda *args: "asked")
+            for _ in range(200):
+                found = answer(*pick.choices(given, k=pick.randrange(5)))
+                assert found == "asked" or found[0] == "record" and len(found[1]) == inputs
+        with pytest.raises(ValueError, match="inputs"):
+            plan("record", 0, (), print)
+
+
 def test_copies_of_shape_and_dtype() -> None:
     for x in (fw.ones(2, 3), fw.ones(2, 3, dtype=fw.int8), fw.ones(2, 3).t(),
               fw.ones(2, 3, dtype=fw.bfloat16)):

@@ -338,18 +338,22 @@ class _Call(GraphOp):
         """The gradients of the arguments, by the user's ``backward``."""
         self._check(node)
         ctx = self.ctx
-        grads = [g] if self.differentiable == 1 else list(g)
-        if ctx._materialize:
-            grads = [k.zeros() if part is None and k is not None else part
-                     for part, k in zip(grads, self.outputs)]
+        places: list[Any]
+        grads: list[Tensor | None]
+        if self.differentiable == 1:
+            places, grads = [node], [as_tensor(g)]
+        else:
+            places = [Pick(node, i) for i in range(self.differentiable)]
+            if ctx._materialize:
+                g = [k.zeros() if part is None and k is not None else part
+                     for part, k in zip(g, self.outputs)]
+            grads = [None if part is None else as_tensor(part) for part in g]
         needs = ctx.needs_input_grad
-        places = [self._place(node, i) for i in range(self.differentiable)]
         borrowed = self._lend(places) if live else []
         ctx._tensors = tuple([self._revive(s, places) for s in (node.kept or {}).get("saved", ())])
         ctx._node, ctx.needs_input_grad = node, tuple([e is not None for e in edges])
         try:
-            given = _backward_of(self.function)(
-                ctx, *[None if part is None else as_tensor(part) for part in grads])
+            given = _backward_of(self.function)(ctx, *grads)
         finally:
             ctx._tensors, ctx._node, ctx.needs_input_grad = (), None, needs
             for t in borrowed:
@@ -369,9 +373,6 @@ class _Call(GraphOp):
                     f"backward of {self.name}: a value it kept with save_for_backward ({what}) was changed "
                     f"in place by {counter[1]} after {self.name} ran (it is at version {counter[0]}, "
                     f"{version} was kept); use the out-of-place form, or .clone() before changing it")
-
-    def _place(self, node: Node, index: int) -> Any:
-        return node if self.differentiable == 1 else Pick(node, index)
 
     def _lend(self, places: list) -> list[Tensor]:
         """Give outputs that the user put on ctx their places in the graph while ``backward`` runs."""
@@ -413,7 +414,11 @@ class _Call(GraphOp):
 
     def _fit(self, i: int, x: Any) -> Tensor:
         """The gradient of argument ``i``, checked and brought to its shape and dtype."""
-        where, wanted = f"{self.name}.backward: gradient {i}", self.inputs[i]
+        wanted = self.inputs[i]
+        if type(x) is Tensor and wanted is not None and x._array.shape == wanted.shape \
+                and x.dtype is wanted.dtype and type(x._array) is ndarray and wanted.device is CPU:
+            return x  # nearly always
+        where = f"{self.name}.backward: gradient {i}"
         if not isinstance(x, Tensor):
             raise TypeError(f"{where} must be a Tensor or None, got {kind_of(x)}")
         if wanted is None:

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/few.h"
 #include "base/strided.h"
 
 namespace fw {
@@ -39,6 +40,8 @@ struct Operand {
         return o;
     }
 };
+
+using OperandList = Few<Operand, 4>;
 
 struct Layout {
     int ndim = 0, merged = 0;
@@ -255,7 +258,7 @@ template <class Of> struct LayoutOf : Layout {
     }
 
     // Numbers the elements and tells each operand how it lies.
-    void settle(std::vector<Operand>& operands) {
+    void settle(OperandList& operands) {
         bool simple = true;
         for (Operand& o : operands) {
             if (!o.array) continue;
@@ -293,7 +296,7 @@ template <class Of> struct LayoutOf : Layout {
     }
 
     // Dimensions in the order of the result's memory; neighbours that every operand steps through alike are one.
-    void merge(std::vector<Operand>& operands) {
+    void merge(OperandList& operands) {
         int axes[MOST_DIMS], count = 0;
         for (int d = 0; d < ndim; ++d)
             if (shape[d] != 1) axes[count++] = d;

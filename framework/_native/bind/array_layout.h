@@ -36,7 +36,7 @@ struct ArrayLayout : LayoutOf<NumPyArrays> {
 
     // Whether results can be written into `target`: of the right shape, each element in a place of its own, and
     // apart from the memory of every operand that does not lie exactly as it does.
-    bool takes(PyArrayObject* target, const std::vector<Operand>& operands) const {
+    bool takes(PyArrayObject* target, const OperandList& operands) const {
         if (!whole(*target)) return false;
         if (repeats(target)) return false;
         const auto own = extent(target);

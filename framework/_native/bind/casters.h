@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/sizes.h"
+#include "base/few.h"
 
 namespace nanobind::detail {
 

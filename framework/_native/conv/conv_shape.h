@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/scratch.h"
-#include "base/sizes.h"
+#include "base/few.h"
 #include "base/view.h"
 #include "conv/conv_planes.h"
 

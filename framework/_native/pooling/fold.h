@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/sizes.h"
+#include "base/few.h"
 
 namespace fw::windows {
 

@@ -12,7 +12,7 @@ template <class T> struct FusedRun {
     const Program& program;  // its slots: arguments, constants, registers, results
     const Compiled<T>& compiled;
     const Layout& layout;
-    const std::vector<Operand>& operands;
+    const OperandList& operands;
     T* const* results;
     int count;
 

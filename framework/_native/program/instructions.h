@@ -171,6 +171,7 @@ FW_UNARY(frac, (x - math::trunc<Vec<T>>(x)))
 FW_UNARY(hard_gate, (hard_gate<T>(x)))
 FW_UNARY(hardswish, (x * hard_gate<T>(x)))
 FW_UNARY(hardswish_slope, (x <= splat<T>(-3) ? Vec<T>{} : x < splat<T>(3) ? divided<T>(x, 3) + splat<T>(0.5) : splat<T>(1)))
+FW_TERNARY(lerp_near, (lerp_near<T>(x, y, z)))
 FW_TERNARY(smooth, (smooth<T>(x - y, z)))
 FW_TERNARY(huber, (huber<T>(x - y, z)))
 FW_UNARY(isfinite, as_numbers<T>(finite<T>(x)))
@@ -266,6 +267,11 @@ FW_SECOND(divide_by, y / x)
 FW_SECOND_OF_THREE(above, (x <= y ? Vec<T>{} : z))
 FW_SECOND_OF_THREE(mul_add, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y) + unwrapped<T>(z)))
 FW_SECOND_OF_THREE(lerp, wrapped<T>(unwrapped<T>(y) * (unwrapped<T>(z) - unwrapped<T>(x)) + unwrapped<T>(x)))
+template <class T> void f_lerp_near(T* d, const T* a, const T* b, const T* c, int64_t n) {
+    const T rest = 1 - *b;
+    if (std::abs(*b) < T(0.5)) f_lerp<T>(d, a, b, c, n);
+    else f_lerp<T>(d, c, &rest, a, n);
+}
 template <class T> void f_outside(T* d, const T* a, const T* b, const T* c, int64_t n) {
     const Vec<T> y = splat<T>(*b), z = splat<T>(*c);
     each(d, a, n, [y, z](Vec<T> x) -> Vec<T> { return as_numbers<T>((x <= y) | (x >= z)); });
@@ -340,7 +346,7 @@ template <class T> struct Entry {
     I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), IT(add, 1, add), IT(sub, 1, sub_from), IT(mul, 1, mul), I2(maximum, 1), I2(minimum, 1),    \
         I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1), I(xor, 1), I(where, 1),      \
         I2_OF_3(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I3(limit, 2), I3(sub_limit, 3), I2_OF_3(lerp, 3), I(where_positive, 2), \
-        I2_OF_3(where_nan, 2), I2_OF_3(above, 2), I2_OF_3(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3)
+        I2_OF_3(where_nan, 2), I2_OF_3(above, 2), I2_OF_3(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3), I(sign, 3)
 
 template <class T, bool Whole> struct Instructions {
     static constexpr Entry<T> all[] = {FW_FOR_ALL, {"bit_and", i_and<T>, 1}, {"bit_or", i_or<T>, 1},
@@ -349,11 +355,11 @@ template <class T, bool Whole> struct Instructions {
 template <class T> struct Instructions<T, false> {
     static constexpr Entry<T> all[] = {
         FW_FOR_ALL, IT(div, 4, divide_by), I(gate, 2), I(over, 5), I(sqrt, 5), I(reciprocal, 4), I(isfinite, 1), I(isnan, 1), I(isinf, 1),
-        I(sign, 3), I(exp, 10), I(exp2, 10), I(expm1, 16), I(log, 12), I(log2, 12), I(log10, 12), I(log1p, 16),
+        I(exp, 10), I(exp2, 10), I(expm1, 16), I(log, 12), I(log2, 12), I(log10, 12), I(log1p, 16),
         I(softplus_rest, 16), I(tanh, 16), I(sigmoid, 14), I(erf, 12), I(erfc, 16), I(ndtr, 16), I(gelu_slope, 16),
         I(silu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16), I(sinh, 20),
         I(cosh, 20), I(asinh, 25), I(acosh, 25), I(atanh, 25), I(floor, 1), I(ceil, 1), I(trunc, 1), I(rint, 1), I(frac, 2),
-        I(hard_gate, 7), I(hardswish, 8), I(hardswish_slope, 8), I(smooth, 10), I(huber, 7), I(nextafter, 6),
+        I(hard_gate, 7), I(hardswish, 8), I(hardswish_slope, 8), I2_OF_3(lerp_near, 8), I(smooth, 10), I(huber, 7), I(nextafter, 6),
         I(rsqrt, 6), I(pow, 50), I(atan2, 25), I(hypot, 12), I(fmod, 50), I(remainder, 50), I(copysign, 1),
         I3(finite_or, 3)};
 };

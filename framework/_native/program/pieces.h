@@ -25,4 +25,9 @@ template <class T> FW_INLINE Vec<T> huber(Vec<T> d, Vec<T> delta) {
     return abs<T>(d) <= delta ? d * d * half : delta * (abs<T>(d) - half * delta);
 }
 
+// Between x and z, y of the way, from the end that is nearer.
+template <class T> FW_INLINE Vec<T> lerp_near(Vec<T> x, Vec<T> y, Vec<T> z) {
+    return abs<T>(y) < splat<T>(0.5) ? y * (z - x) + x : (splat<T>(1) - y) * (x - z) + z;
+}
+
 }  // namespace fw

@@ -95,7 +95,7 @@ template <class T> struct Run {
     const Program& program;
     const Compiled<T>& compiled;
     const Layout& layout;                 // of the result and the array arguments
-    const std::vector<Operand>& operands;  // one for each argument; a number has stride 0 everywhere
+    const OperandList& operands;  // one for each argument; a number has stride 0 everywhere
     char* result;
     const Operand* target = nullptr;  // where results go that do not lie in the order of their numbers
 

@@ -85,6 +85,7 @@ template <class H> constexpr auto direct_steps() {
         FW_STEP("rint", 1, math::rint<V>(x)),
         FW_STEP("limit", 3, minimum<float>(maximum<float>(x, y), z)),
         FW_STEP("lerp", 3, y * (z - x) + x),
+        FW_STEP("lerp_near", 3, lerp_near<float>(x, y, z)),
         FW_STEP("hard_gate", 1, hard_gate<float>(x)),
         FW_STEP("hardswish", 1, x * hard_gate<float>(x)),
         FW_STEP("smooth", 3, smooth<float>(x - y, z)),
@@ -101,7 +102,7 @@ template <class H> constexpr auto direct_steps() {
 template <class H> struct HalfPieces {
     const Program& program;
     const Layout& layout;                  // of the result and the array arguments
-    const std::vector<Operand>& operands;  // arrays of H or of truth values, and numbers
+    const OperandList& operands;  // arrays of H or of truth values, and numbers
     const HalfNumbers& numbers;
     char* result;
     const Operand* target;  // where results go that do not lie in the order of their numbers
@@ -206,7 +207,7 @@ template <class H> struct HalfPieces {
         if (changes_sign(signs)) return change_sign(begin, end, signs, own);
         if (direct(begin, end)) return;
         const Layout row{};
-        std::vector<Operand> wide(operands.size());
+        OperandList wide(operands.size());
         for (int i = 0; i < program.arguments; ++i) {
             wide[size_t(i)].constant = operands[size_t(i)].constant;
             wide[size_t(i)].flat = !operands[size_t(i)].constant;
@@ -264,7 +265,7 @@ NarrowForm narrow_form_of(const Program& program) {
 }
 
 template <class H>
-void run_narrow(const Program& program, const Layout& layout, const std::vector<Operand>& operands, HalfNumbers& numbers,
+void run_narrow(const Program& program, const Layout& layout, const OperandList& operands, HalfNumbers& numbers,
                 char* result, const Operand* target) {
     for (int i = 0; i < program.arguments; ++i) settle_number<H>(operands[size_t(i)], program.truth[i], i, numbers);
     const HalfPieces<H> run{program, layout, operands, numbers, result, target};
@@ -272,7 +273,7 @@ void run_narrow(const Program& program, const Layout& layout, const std::vector<
 }
 
 #define FW_OF(H)                                                                                                        \
-    template void run_narrow<H>(const Program&, const Layout&, const std::vector<Operand>&, HalfNumbers&, char*, const Operand*);
+    template void run_narrow<H>(const Program&, const Layout&, const OperandList&, HalfNumbers&, char*, const Operand*);
 FW_OF(Half)
 FW_OF(Bf16)
 #undef FW_OF

@@ -19,7 +19,7 @@ struct HalfNumbers {
 // lies. Operands: arrays of H or of truth values, and numbers, which stand in `numbers`; those of arrays of a single element are
 // added there.
 template <class H>
-void run_narrow(const Program& program, const Layout& layout, const std::vector<Operand>& operands, HalfNumbers& numbers,
+void run_narrow(const Program& program, const Layout& layout, const OperandList& operands, HalfNumbers& numbers,
                 char* result, const Operand* target);
 
 }  // namespace fw

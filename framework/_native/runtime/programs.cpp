@@ -26,7 +26,7 @@ using TensorLayout = LayoutOf<Tensors>;
 struct ReadyProgram {
     fw::Program program;
     TensorLayout layout;
-    std::vector<fw::Operand> operands;
+    fw::OperandList operands;
     std::vector<double> numbers;               // operands that are no arrays
     alignas(8) char memory[MOST_SLOTS][8];     // the same in the type of the program
 };

@@ -64,6 +64,7 @@ class Program(NamedTuple):
 _WHOLE: dict[str, tuple[str, str, str]] = {
     "sub_limit": ("x y z", "x - minimum(maximum(x, y), z)", ""),
     "lerp": ("x y z", "x + y * (z - x)", ""),
+    "lerp_near": ("x y z", "where(abs(y) < 0.5, x + y * (z - x), z + (1 - y) * (x - z))", ""),
     "leaky": ("x y", "where(x > 0, x, y * x)", ""),
     "where_positive": ("x y z", "where(x > 0, y, z)", ""),
     "where_nan": ("x y z", "where(x != x, y, z)", ""),

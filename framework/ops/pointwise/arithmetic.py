@@ -7,14 +7,14 @@ import numpy as np
 
 from ... import _native
 from ...backends.native import native_or
-from ...dtypes import FLOAT, FLOATING, INEXACT, complex128, float64, get_default_dtype
+from ...dtypes import FLOAT, INEXACT, complex128, float64, get_default_dtype
 from ...errors import DivisionError, DTypeError, LayoutError, kind_of
 from ...tensor import Tensor
 from ..convert.cast import cast, from_array, to
 from ..language.elementwise import Elementwise, elementwise, reflected, usually
 from ..record import autocast
-from ..record.args import is_foreign, of_one_dtype, tensor_arg
-from ..record.into import Call, run_call
+from ..record.args import is_foreign, tensor_arg
+from ..record.into import Call, run_call, with_numbers
 from ..record.public import check_out, compute_into, public
 from .elementary import sqrt
 from .rounding import NOTHING
@@ -259,8 +259,11 @@ def _base(x: Any, y: Any) -> Any:
 
 
 def _pow_call(input: Any, exponent: Any) -> Call | None:
-    if not isinstance(input, Tensor) or input.dtype.category < FLOAT:
+    if not isinstance(input, Tensor):
         return None
+    if input.dtype.category < FLOAT:
+        whole = type(exponent) is int and exponent == 2 and input._array.dtype.kind in "iu"
+        return (square.op, (input,), {}) if whole else None
     if type(exponent) in (int, float) and exponent in (2, 0.5):
         return (square if exponent == 2 else sqrt).op, (input,), {}
     return _power.op, (input, exponent), {}
@@ -314,13 +317,11 @@ def _at_least_float(x: Tensor) -> Tensor:
 
 
 # from the nearer end, so that a weight of 1 gives ``end`` itself, also beside an infinite ``input``
-_lerp = Elementwise("lerp", "x y w", "where(abs(w) < 0.5, x + w * (y - x), y + (1 - w) * (x - y))",
-                    result="float", complex=True, arguments="input end weight",
+_LERP = "where(abs(w) < 0.5, x + w * (y - x), y + (1 - w) * (x - y))"
+_lerp = Elementwise("lerp", "x y w", _LERP, result="float", complex=True, arguments="input end weight",
                     vjp={"x": "g - g * w", "y": "g * w", "w": "g * (y - x)"})
-_lerp_from_input, _lerp_from_end = [
-    Elementwise(f"lerp_from_{which}", "x y", formula, settings="w", result="float", complex=True,
-                arguments="input end", vjp={"x": "g - g * w", "y": "g * w"})
-    for which, formula in (("input", "x + w * (y - x)"), ("end", "y + (1 - w) * (x - y)"))]
+_lerp_by_number = Elementwise("lerp_by_number", "x y", _LERP, settings="w", result="float", complex=True,
+                              arguments="input end", vjp={"x": "g - g * w", "y": "g * w"})
 plus_product = Elementwise("addcmul", "x y z", "x + value * (y * z)", settings="value", complex=True,
                             arguments="input tensor1 tensor2",
                             vjp={"x": "g", "y": "g * (value * z)", "z": "g * (value * y)"})
@@ -330,11 +331,10 @@ _plus_quotient = Elementwise(
     vjp={"x": "g", "y": "over(g * value, z)", "z": "gate(over(g * -value, z), y / z)"})
 
 
+@with_numbers(_lerp_by_number)
 def _lerp_call(input: Any, end: Any, weight: Any) -> Call | None:
-    if type(weight) is float or type(weight) is int:
-        nearer = _lerp_from_input if -0.5 < weight < 0.5 else _lerp_from_end  # not asked for each element
-        plain = of_one_dtype(input, end) is True and input._array.dtype.kind in FLOATING  # sooner known
-        return (nearer, (input, end), {"w": float(weight)}) if plain or _floating(1, input, end) else None
+    if _floating(weight, input, end):
+        return (_lerp_by_number, (input, end), {"w": weight})
     return (_lerp, (input, end, weight), {}) if _floating(1, input, end, weight) else None
 
 

@@ -7,13 +7,13 @@ import numpy as np
 
 from ...backends import array_module, on_device
 from ...dtypes import FLOATING, DType, as_dtype, finfo, iinfo
-from ...errors import DTypeError, ShapeError
+from ...errors import DTypeError, ShapeError, kind_of
 from ...tensor import Tensor
 from ...tensor import wrap as as_tensor
 from ..convert.cast import cast
 from ..language.elementwise import Elementwise
 from ..record.args import of_one_dtype, tensor_arg
-from ..record.into import Call, guard, run_call
+from ..record.into import Call, guard, run_call, with_numbers
 from ..record.public import public
 from ..shape.complex_parts import as_complex_op, as_real_op
 from ..write.inplace import inplace
@@ -105,19 +105,25 @@ _limit_low, _limit_high = (
     for name, within in (("low", _WITHIN.format(">=")), ("high", _WITHIN.format("<="))))
 
 
+_limit_both = Elementwise("clamp_low_high", "x y z", "minimum(maximum(x, y), z)", masks=True, vjp={
+    "x": "where(((x >= y) & (x <= z)) | (x != x), g, 0.0)",
+    "y": "where((x >= y) | (x != x), 0.0, where((y <= z) | (y != y), g, 0.0))",
+    "z": "where((maximum(x, y) <= z) | (x != x) | (y != y), 0.0, g)"})
+
+
 def _is_held(limit: Any) -> bool:
     """Whether 64 bits hold it, if it is whole."""
     return type(limit) is not int or -1 << 63 <= limit < 1 << 63
 
 
+@with_numbers(_clamp_both)
 def _clamp_call(input: Any, min: Any = None, max: Any = None) -> Call | None:
     """What clamps in one pass: numbers that the dtype holds, and one tensor."""
-    if type(min) in _NUMBERS and type(max) in _NUMBERS and type(input) is Tensor \
-            and input._array.dtype.kind in FLOATING:  # nearly always
-        return (_clamp_both, (input,), {"low": min, "high": max})
-    min, max = _python(min), _python(max)
     if not isinstance(input, Tensor) or min is None and max is None:
         return None
+    if isinstance(min, Tensor) and (max is None or isinstance(max, Tensor)):
+        return (_limit_low, (input, min), {}) if max is None else (_limit_both, (input, min, max), {})
+    min, max = _python(min), _python(max)
     numbers: tuple = ()
     if input._array.dtype.kind in FLOATING:
         numbers = (int, float)
@@ -182,6 +188,9 @@ def _as_limited(x: Tensor) -> Tensor | None:
 def _limit(x: Tensor, limit: Any, op: Elementwise, of_tensor: Elementwise, setting: str) -> Tensor:
     if isinstance(limit, Tensor):
         return of_tensor.run(x, limit)
+    if not isinstance(limit, int | float):
+        raise TypeError(f"clamp: {'min' if setting == 'low' else 'max'} must be a number or a Tensor, got "
+                        f"{kind_of(limit)}")
     if isinstance(limit, float) and x._array.dtype.kind in "iub":
         x = cast.run(x, dtype=as_dtype(float))
     if x._array.dtype.kind in "iu":
@@ -199,7 +208,8 @@ def _fitting(x: Tensor, limit: int, setting: str) -> int:
     return max(limit, info.min) if setting == "low" else min(limit, info.max)
 
 
-@public(method=True, inplace=True, out=True, call=lambda input, min: _clamp_call(input, min))
+@public(method=True, inplace=True, out=True,
+        call=with_numbers(clamp_min_op)(lambda input, min: _clamp_call(input, min)))
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """The element, but at least ``min``.
 
@@ -211,7 +221,8 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
     return clamp(input, min=min)
 
 
-@public(method=True, inplace=True, out=True, call=lambda input, max: _clamp_call(input, max=max))
+@public(method=True, inplace=True, out=True,
+        call=with_numbers(_clamp_high)(lambda input, max: _clamp_call(input, max=max)))
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """The element, but at most ``max``.
 

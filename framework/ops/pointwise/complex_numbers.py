@@ -170,7 +170,7 @@ _angle_of_real = Elementwise("angle_of_real", "x", "where(x < 0, 3.1415926535897
 sgn = elementwise("sgn", "x", "sgn(x)", """The sign; of a complex number x / |x|, and 0 of 0.
     >>> fw.sgn(fw.tensor([3 + 4j]))
     tensor([0.6000+0.8000j])
-    """, result="number", complex=True, adjoint=True, writes="fV",
+    """, result="number", complex=True, adjoint=True, writes="fiV",
     vjp={"x": "where(x == 0, 0.0, over(g - out * real(conj(out) * g), abs(where(x == 0, 1.0, x))))"})
 
 

@@ -359,6 +359,8 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
             and drawn_at_once("into_coins", input, float(p), "bernoulli_") is input:
         return input
     if isinstance(p, Tensor):
+        if generator is None and drawn_at_once("into_chances", input, p, "bernoulli_") is input:
+            return input
         floating(p, "bernoulli_", "p")
         if p.ndim > input.ndim or any(a not in (1, b) for a, b in zip(p.shape[::-1], input.shape[::-1])):
             raise ShapeError(f"bernoulli_: p of shape {list(p.shape)} does not broadcast to "

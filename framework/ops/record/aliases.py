@@ -19,6 +19,7 @@ from ...quiet import quiet
 from ...size import KNOWN
 from ...tensor import More, Tensor, counter_of
 from .batched import Batched
+from .entries import entered
 
 _PRUNE_FROM = 32
 
@@ -57,6 +58,7 @@ if hasattr(_native.module, "set_up_views"):
     _native.module.set_up_tensors(Tensor, quiet, state)
     _native.module.set_up_properties(Tensor, CPU, KNOWN)
     _native.module.set_up_views(More, Node, _prune)
+    Tensor.item = entered(Tensor.item, _native.module.item(Tensor.item))  # type: ignore[method-assign]
 
 
 def view_maker(name: str) -> Callable:

@@ -31,6 +31,23 @@ def native_into(name: str) -> Callable:
     return getattr(_native.module, f"into_{name}", lambda *args: NotImplemented)
 
 
+def with_numbers(record: Any) -> Callable:
+    """Says of a plan that tensors of floating numbers of one dtype, as many as the record has inputs, and
+    numbers for all its settings, in order, are a call of it."""
+    def mark(plan: Callable) -> Callable:
+        plan.of_numbers = record  # type: ignore[attr-defined]
+        return plan
+    return mark
+
+
+def answered(plan: Callable[..., Call | None]) -> Callable[..., Call | None]:
+    """The plan, of which such calls are answered natively."""
+    record = getattr(plan, "of_numbers", None)
+    if record is None or not hasattr(_native.module, "plan_with_numbers"):
+        return plan
+    return _native.module.plan_with_numbers(record, len(record.inputs), record.settings, plan)
+
+
 def has_begun(error: BaseException) -> bool:
     """Whether it was raised in the middle of a write, by a signal handler: memory may have changed.
 

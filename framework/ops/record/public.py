@@ -16,7 +16,7 @@ from . import autocast
 from .autocast import Policy, choosing, without_choosing
 from .deferred import Deferred
 from .entries import entered
-from .into import computed_into, native_into
+from .into import answered, computed_into, native_into
 from .op import Op
 from .torch_function import asked_late
 
@@ -65,22 +65,24 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
 
     def register(function: Callable) -> Callable:
         own = name or function.__name__
+        plan = call
         if call is not None:
             call.__name__ = call.__qualname__ = own  # what Python says of arguments that do not fit
+            plan = answered(call)
         given = bare(function)
         if autocast is not None and asks:
             function = given = choosing(given, autocast)
         plain = by_keyword(given, also, takes_numpy)
         if out or plain is not given:
             takes_out = out or function is not given
-            function = with_out(plain, own, call, exact=out == "exact", op=op) if takes_out else plain
+            function = with_out(plain, own, plan, exact=out == "exact", op=op) if takes_out else plain
         if namespace == "nn.functional":
             function = with_old_reduction(function)
         methods = (own,) if method is True else tuple(method.split()) if method else ()
         for home in (own, *alias.split()):
             first = home == own
             PUBLIC.append(Public(home, namespace, function, methods if first else (),
-                                 inplace and first, op, as_property, call, autocast, deferred))
+                                 inplace and first, op, as_property, plan, autocast, deferred))
         return function
     return register
 

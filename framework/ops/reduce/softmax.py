@@ -3,8 +3,8 @@
 import warnings
 from typing import Any
 
+from ... import _native
 from ...config import names
-from ...dtypes import FLOATING
 from ...tensor import Tensor
 from ..pointwise.elementary import exp
 from ..record import autocast
@@ -95,11 +95,6 @@ log_softmax_op = Op("log_softmax", "x", onnx="LogSoftmax(x, axis=dim)", runtime=
 
 
 def _along(op: Op, x: Tensor, dim: int | None, dtype: Any) -> Tensor:
-    if type(dim) is int and dtype is None and type(x) is Tensor:  # nearly always
-        own = x._array
-        at = dim if dim >= 0 else dim + own.ndim
-        if 0 <= at < own.ndim and own.dtype.kind in FLOATING:
-            return op.run(x, dim=at)
     tensor_arg(x, op.name, "input")
     if dim is None and names.package == "torch":
         warnings.warn(f"{op.name}: dim is chosen by the number of dimensions, as PyTorch did at first; pass "
@@ -115,6 +110,10 @@ def _along(op: Op, x: Tensor, dim: int | None, dtype: Any) -> Tensor:
     if x.ndim:
         return op.run(x, dim=at)
     return take_shape(op.run(take_shape(x, (1,)), dim=0), ())
+
+
+if hasattr(_native.module, "before"):
+    _along = _native.module.before("run_along", _along)
 
 
 @public(method=True, op=softmax_op, deferred=True)

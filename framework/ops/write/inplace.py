@@ -326,6 +326,9 @@ def fitted(x: Tensor, value: Tensor) -> Tensor:
     return value if value._array.dtype == x._array.dtype else cast.run(value, dtype=x.dtype)
 
 
+_WHOLE = 2.0 ** 31  # what is less is a whole number of some type when its fraction is left out
+
+
 @public("", method=True, op=fill_op)
 def copy_(input: Tensor, other: Tensor | complex, non_blocking: bool = False) -> Tensor:
     """Write the elements of ``other``, or a number, broadcast and converted, into this tensor; returns it.
@@ -338,6 +341,10 @@ def copy_(input: Tensor, other: Tensor | complex, non_blocking: bool = False) ->
             [1., 2.]])
     """
     if _copied_into(input, other, "copy_") is input:
+        return input
+    number = int(other) if type(other) is float and abs(other) < _WHOLE \
+        and input._array.dtype.kind == "i" else other
+    if type(number) in (int, float) and _filled_with(input, number, "copy_") is input:
         return input
     if isinstance(other, (int, float, complex)):
         other = from_array(np.asarray(other), input)

@@ -209,6 +209,8 @@ row("atan2", *[s for s in _samples(lambda M, x, y: M.atan2(x, y), np.arctan2, in
 row("lerp",
     Sample("number", lambda M, x, y: M.lerp(x, y, 0.3), (A, B), lambda x, y: x + 0.3 * (y - x)),
     Sample("weights", lambda M, x, y, w: M.lerp(x, y, w), (A, B, V), lambda x, y, w: x + w * (y - x)),
+    Sample("weights of both ends", lambda M, x, y, w: M.lerp(x, y, w * 3), (A, B, V),
+           lambda x, y, w: x + 3 * w * (y - x)),
     Sample("method", lambda M, x, y: x.lerp(y, 0.9), (A, V), lambda x, y: x + 0.9 * (y - x)),
     Sample("in place", lambda M, x, y: x.clone().lerp_(y, 0.9), (A, V), lambda x, y: x + 0.9 * (y - x)),
     Sample("empty", lambda M, x: M.lerp(x, x, 0.5), (EMPTY,), lambda x: x),

@@ -17,7 +17,7 @@ namespace {
 
 template <class T>
 PyObject* execute(const Program& program, const Compiled<T>& compiled, ArrayLayout& layout,
-                  std::vector<Operand>& operands, Array prototype) {
+                  OperandList& operands, Array prototype) {
     NewArray out = layout.result(prototype, program.truth_result ? NPY_BOOL : type_number<T>);
     const int64_t n = layout.size, bytes = n * int64_t(sizeof(T));
     if (n) {
@@ -33,7 +33,7 @@ PyObject* execute(const Program& program, const Compiled<T>& compiled, ArrayLayo
 // The same, written into `target`, which is returned.
 template <class T>
 PyObject* execute_into(const Program& program, const Compiled<T>& compiled, ArrayLayout& layout,
-                       std::vector<Operand>& operands, PyArrayObject* target) {
+                       OperandList& operands, PyArrayObject* target) {
     Array out;
     out.p = target;
     layout.goes_into(target);
@@ -139,9 +139,7 @@ PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args,
     if (!compiled.fits) return nullptr;
     GivenNumbers numbers;
     ArrayLayout layout;
-    std::vector<Operand> operands;
-    operands.reserve(size_t(program.arguments) + 1);  // where it is written comes last
-    operands.resize(size_t(program.arguments));
+    OperandList operands(size_t(program.arguments));  // where it is written comes last
     Array prototype;
     for (int i = 0; i < program.arguments; ++i) {
         auto* a = reinterpret_cast<PyArrayObject*>(args[i]);

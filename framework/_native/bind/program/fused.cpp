@@ -23,7 +23,7 @@ PyObject* run(const Fused* f, const Compiled<T>& compiled, PyObject* const* args
     const Program& p = *f->program;
     if (!compiled.fits) return nullptr;
     ArrayLayout layout;
-    std::vector<Operand> operands(size_t(p.arguments));
+    OperandList operands(size_t(p.arguments));
     for (int i = 0; i < p.arguments; ++i) {
         auto* a = reinterpret_cast<PyArrayObject*>(args[i]);
         if (!PyArray_CheckExact(args[i]) || PyArray_TYPE(a) != type_number<T> || !PyArray_ISBEHAVED_RO(a)) return nullptr;

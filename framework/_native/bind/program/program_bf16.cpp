@@ -34,7 +34,7 @@ template <class H> PyObject* call_narrow(const Program& program, PyObject* const
     if (!program.f32.fits || program.arguments > MOST_HALF_ARGUMENTS) return nullptr;
     HalfNumbers numbers;
     ArrayLayout layout;
-    std::vector<Operand> operands(size_t(program.arguments));
+    OperandList operands(size_t(program.arguments));
     Array prototype;
     int type = program.truth_result ? NPY_BOOL : NPY_NOTYPE;
     for (int i = 0; i < program.arguments; ++i) {

@@ -7,6 +7,7 @@
 
 #include "base/bf16.h"
 #include "base/half.h"
+#include "bind/array_layout.h"
 #include "bind/bf16_array.h"
 #include "bind/move/copy.h"
 #include "bind/random/state.h"
@@ -146,6 +147,26 @@ nb::object into_coins(Array words, nb::handle x, double chance, nb::handle name)
     return target.narrow() ? drawn_narrow(target, state, x, name, toss) : not_implemented();
 }
 
+template <class T> nb::object chances_into(Target& target, State& state, nb::handle x, const Held& chances, nb::handle name) {
+    const InRows rows(Array{chances.a});
+    if (!random::within(rows.data<T>(), PyArray_SIZE(chances.a), 0.0, 1.0, false)) return not_implemented();
+    return drawn_into<T>(target, state, x, name, [&](uint64_t* words, T* out, int64_t n) { random::draw_coins(words, rows.data<T>(), out, n); });
+}
+
+// 1 with the probability that another tensor has at this place, else 0.
+nb::object into_chances(Array words, nb::handle x, nb::handle p, nb::handle name) {
+    const Held chances = array_of(p.ptr());
+    Target target(x);
+    State state(words);
+    if (!target.good || !state.usable || target.room.p || !chances || PyArray_DESCR(chances) != PyArray_DESCR(target.held) ||
+        !PyArray_SAMESHAPE(chances.a, target.held.a))
+        return not_implemented();
+    const auto own = ArrayLayout::extent(target.held), other = ArrayLayout::extent(chances);
+    if (own.first < other.second && other.first < own.second) return not_implemented();
+    if (target.type() == NPY_FLOAT) return chances_into<float>(target, state, x, chances, name);
+    return target.type() == NPY_DOUBLE ? chances_into<double>(target, state, x, chances, name) : not_implemented();
+}
+
 // Integers uniform in [low, low + range), by one word of the state.
 nb::object into_integers(Array words, nb::handle x, int64_t low, uint64_t range, nb::handle name) {
     Target target(x);
@@ -238,6 +259,7 @@ FW_BIND(m) {
     m.def("into_uniform", &into_uniform);
     m.def("into_normal", &into_normal);
     m.def("into_coins", &into_coins);
+    m.def("into_chances", &into_chances);
     m.def("into_integers", &into_integers);
 }
 

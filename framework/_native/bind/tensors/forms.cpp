@@ -113,8 +113,39 @@ nb::object form_written(PyObject* form, PyObject* const* args, Py_ssize_t n, PyO
     return nb::borrow(args[0]);
 }
 
+namespace {
+
+// The plan of calls whose last arguments are numbers, the settings of one record: of as many tensors of floating numbers of one dtype
+// as it has inputs, and plain numbers for all settings; the plan behind it knows all other calls. bound: (record, its number of
+// inputs, names of its settings, that plan)
+PyObject* planned_with_numbers(PyObject* bound, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    PyObject* names = part(bound, 2);
+    const Py_ssize_t inputs = PyLong_AsSsize_t(part(bound, 1));
+    PyArrayObject* a = !keywords && n == inputs + PyTuple_GET_SIZE(names) ? array_of(args[0]) : nullptr;
+    const auto is_alike = [a](PyObject* x) { return array_of(x) && PyArray_DESCR(array_of(x)) == PyArray_DESCR(a); };
+    const auto is_number = [](PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); };
+    if (!a || !std::strchr("fV", PyArray_DESCR(a)->kind) || !std::all_of(args + 1, args + inputs, is_alike) ||
+        !std::all_of(args + inputs, args + n, is_number))
+        return PyObject_Vectorcall(part(bound, 3), args, size_t(n), keywords);
+    return guarded([&] {
+        const nb::object settings = taken(PyDict_New()), given = tuple_of(args, inputs);
+        for (Py_ssize_t i = inputs; i < n; ++i)
+            if (PyDict_SetItem(settings.ptr(), part(names, i - inputs), args[i]) < 0) throw nb::python_error();
+        return PyTuple_Pack(3, part(bound, 0), given.ptr(), settings.ptr());
+    });
+}
+
+PyMethodDef plan_method = {"plan", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&planned_with_numbers)),
+                           METH_FASTCALL | METH_KEYWORDS, nullptr};
+
+}  // namespace
+
 FW_BIND(m) {
     word_of_writes = word("writes"), nothing_set = taken(PyDict_New()).release().ptr();
+    m.def("plan_with_numbers", [](nb::object record, Py_ssize_t inputs, nb::tuple names, nb::object plan) {
+        if (inputs < 1) throw nb::value_error("plan_with_numbers: inputs must be 1 or more");
+        return taken(PyCFunction_NewEx(&plan_method, nb::make_tuple(record, inputs, names, plan).ptr(), nullptr));
+    });
     m.def("set_up_forms", [](nb::object writing) { write = writing.release().ptr(); });
 }
 

@@ -221,10 +221,26 @@ PyObject* dimensions(PyObject* plain, PyObject* const* args, Py_ssize_t n, PyObj
     return made;
 }
 
+PyObject* dim_name;  // ("dim",)
+
+// What a record makes of a tensor of floating numbers along a dimension: (record, x, dim, None)
+PyObject* run_along(PyObject* plain, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+    PyArrayObject* a = n == 4 && !names && args[3] == Py_None && PyLong_CheckExact(args[2]) ? array_of(args[1]) : nullptr;
+    if (!a || !std::strchr("fV", PyArray_DESCR(a)->kind)) return as_given(plain, args, n, names);
+    int beyond = 0;
+    const long ndim = PyArray_NDIM(a), dim = PyLong_AsLongAndOverflow(args[2], &beyond);
+    if (beyond || dim < -ndim || dim >= ndim) return as_given(plain, args, n, names);
+    return guarded([&] {
+        const nb::object at = taken(PyLong_FromLong(dim < 0 ? dim + ndim : dim));
+        PyObject* call[] = {args[0], args[1], at.ptr()};
+        return PyObject_VectorcallMethod(word_run, call, 2, dim_name);
+    });
+}
+
 #define FW_ARGUMENT(name) \
     {#name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&name)), METH_FASTCALL | METH_KEYWORDS, nullptr}
 PyMethodDef arguments[] = {FW_ARGUMENT(tensor_argument), FW_ARGUMENT(real_argument), FW_ARGUMENT(number_argument),
-                           FW_ARGUMENT(one_dimension), FW_ARGUMENT(dimensions)};
+                           FW_ARGUMENT(one_dimension), FW_ARGUMENT(dimensions), FW_ARGUMENT(run_along)};
 
 // The function of that name with Python's behind it.
 nb::object before(nb::str name, nb::object plain) {
@@ -283,6 +299,7 @@ PyMethodDef alone_methods[] = {FW_ASKED(piece_alone), {"turned_alone", turned_al
 }  // namespace
 
 FW_BIND(m) {
+    dim_name = taken(PyTuple_Pack(1, word("dim"))).release().ptr();
     if (PyModule_AddFunctions(m.ptr(), alone_methods) < 0) throw nb::python_error();
     m.def("before", &before);
     if (PyModule_AddFunctions(m.ptr(), asked_methods) < 0) throw nb::python_error();

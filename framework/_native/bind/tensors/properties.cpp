@@ -1,5 +1,5 @@
-// The properties of tensors that programs, and functions of ours, ask for most. Each is a property's function of which Python's own,
-// behind it (`__self__`), is asked for what is unusual.
+// The properties of tensors that programs, and functions of ours, ask for most, and their element. Each is a function of which
+// Python's own, behind it (`__self__`), is asked for what is unusual.
 #include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
@@ -54,8 +54,21 @@ void set_up_properties(nb::object tensor, nb::object host, nb::object shapes) {
     }
 }
 
+// The element of a tensor that has one.
+PyObject* item_of(PyObject* plain, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    PyArrayObject* a = n == 1 && !keywords ? array_of(args[0]) : nullptr;
+    if (!a || PyArray_SIZE(a) != 1) return PyObject_Vectorcall(plain, args, size_t(n), keywords);
+    const Held held = a;
+    return PyArray_GETITEM(held.a, static_cast<char*>(PyArray_DATA(held.a)));
+}
+
+PyMethodDef item_method = {"item", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&item_of)), METH_FASTCALL | METH_KEYWORDS, nullptr};
+
 }  // namespace
 
-FW_BIND(m) { m.def("set_up_properties", &set_up_properties); }
+FW_BIND(m) {
+    m.def("set_up_properties", &set_up_properties);
+    m.def("item", [](nb::object plain) { return taken(PyCFunction_NewEx(&item_method, plain.ptr(), nullptr)); });
+}
 
 }  // namespace fw::tensors
