@@ -218,8 +218,8 @@ bool Walk::argument(PyObject* op, Py_ssize_t i, PyObject* name, const nb::object
 bool Walk::apply(PyObject* op, Py_ssize_t i, PyObject* rule, const nb::object& kept, const nb::object& edges,
                  PyObject* shape, nb::object& grad) {
     const bool expression = Py_TYPE(rule) == expression_class, plain = Py_TYPE(rule) == rule_class;
-    if (shape && expression && same_word(slot(rule, at_text), word_g)) {
-        grad = summed(g, shape);
+    if (expression && same_word(slot(rule, at_text), word_g)) {
+        grad = shape ? summed(g, shape) : g;
         return true;
     }
     PyObject* names = expression ? slot(rule, at_expression_names) : plain ? slot(rule, at_rule_names) : nullptr;
@@ -353,6 +353,13 @@ bool Walk::is_handed_through(PyObject* grad) const {
     return contains(given, taken(PyLong_FromVoidPtr(owner.ptr())).ptr());
 }
 
+// Whether an array, and its memory, is known by so many references of the walk's own and by nobody else.
+bool is_alone(const nb::object& grad, Py_ssize_t references) {
+    auto* a = reinterpret_cast<PyArrayObject*>(grad.ptr());
+    return PyArray_CheckExact(grad.ptr()) && Py_REFCNT(grad.ptr()) == references && !PyArray_BASE(a) &&
+           PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) && PyArray_ISWRITEABLE(a);
+}
+
 void Walk::hand_on(PyObject* op, const nb::object& edges, const Objects& grads, bool fresh) {
     const nb::object handed = std::move(g);
     bool handed_mine = mine;
@@ -369,7 +376,7 @@ void Walk::hand_on(PyObject* op, const nb::object& edges, const Objects& grads, 
                                   : whole || !asked(grad.ptr(), word_base).is_none();
             PyObject* home = slot(edge, at_leaf_home);
             if ((whole || base) && (!home || home == Py_None || !asked(home, word_array).is(grad)) &&
-                !is_handed_through(grad.ptr())) {
+                !(whole && is_alone(grad, 3)) && !is_handed_through(grad.ptr())) {  // handed, in grads, and this one
                 const nb::object leaf = nb::borrow(edge);
                 if (handed_mine && whole && !limited && is_true(called(takes_over, leaf, nb::borrow(op)).ptr())) {
                     late.emplace_back(leaf, handed);
@@ -416,12 +423,13 @@ void Walk::step() {
     Objects grads;
     bool fresh = false;
     nb::object pull_new;
-    if (kept && PyArray_CheckExact(g.ptr()) && PyArray_SIZE(reinterpret_cast<PyArrayObject*>(g.ptr())) >= WORTH_REUSING) {
+    const bool alone = mine || is_alone(g, 1);
+    if ((kept || alone) && PyArray_CheckExact(g.ptr()) && PyArray_SIZE(reinterpret_cast<PyArrayObject*>(g.ptr())) >= WORTH_REUSING) {
         pull_new = nb::steal(PyObject_GetAttr(op.ptr(), word_pull_new));
         if (!pull_new) PyErr_Clear();
     }
     if (pull_new) {
-        const nb::object both = called(pull_new.ptr(), node, g, edges, truth(mine));
+        const nb::object both = called(pull_new.ptr(), node, g, edges, truth(alone));
         Objects parts;
         append_all(both.ptr(), parts);
         if (parts.size() != 2) throw nb::type_error("backward: pull_new gives gradients and whether they are new");
