@@ -49,6 +49,10 @@ template <class T> struct EverySecond {
 };
 #endif
 
+// Bytes from what is read to what is asked for: a block is brought together and computed in turns, and while it is computed the
+// processor asks for nothing.
+constexpr int64_t GATHERED_AHEAD = 2048;
+
 // to[i] = the i-th of n elements that lie `stride` bytes apart.
 template <class T> FW_INLINE void take_line(T* to, const char* from, int64_t stride, int64_t n) {
     int64_t i = 0;
@@ -56,7 +60,10 @@ template <class T> FW_INLINE void take_line(T* to, const char* from, int64_t str
     if constexpr (sizeof(T) == 4 || sizeof(T) == 8)
         if (stride == 2 * int64_t(sizeof(T)) && n >= lanes<T>) {
             const EverySecond<Moved<T>> line(from);
-            for (; i + lanes<T> <= n; i += lanes<T>) _mm512_storeu_si512(to + i, line.take(from + i * stride));
+            for (; i + lanes<T> <= n; i += lanes<T>) {
+                __builtin_prefetch(from + i * stride + GATHERED_AHEAD), __builtin_prefetch(from + i * stride + GATHERED_AHEAD + 64);
+                _mm512_storeu_si512(to + i, line.take(from + i * stride));
+            }
         }
     if constexpr (sizeof(T) == 2)
         if (stride == 4)  // the lower halves of numbers twice as wide, of which the last one reaches further
@@ -70,6 +77,7 @@ template <class T> FW_INLINE void take_line(T* to, const char* from, int64_t str
         if (stride == 2 * int64_t(sizeof(T)))  // two vectors that end with the last element wanted
             for (; i + L <= n; i += L) {
                 const E* p = reinterpret_cast<const E*>(from) + 2 * i;
+                __builtin_prefetch(reinterpret_cast<const char*>(p) + GATHERED_AHEAD);
                 const Vec<E> some = evens_of_overlapping<E>(load(p), load(p + L - 1));
                 std::memcpy(to + i, &some, sizeof some);
             }

@@ -99,6 +99,7 @@ FW_UNARY(neg, wrapped<T>(-unwrapped<T>(x)))
 FW_UNARY(abs, (magnitude<T>(x)))
 FW_UNARY(not, as_numbers<T>(~as_mask<T>(x)))
 FW_BINARY(add, wrapped<T>(unwrapped<T>(x) + unwrapped<T>(y)))
+FW_BINARY(heaviside, x == Vec<T>{} ? y : x > Vec<T>{} ? splat<T>(1) : Vec<T>{})
 FW_BINARY(sub, wrapped<T>(unwrapped<T>(x) - unwrapped<T>(y)))
 template <class T> void i_mul(T* d, const T* a, const T* b, const T*, int64_t n) {
     if (a == b) each(d, a, n, [](Vec<T> x) -> Vec<T> { return wrapped<T>(unwrapped<T>(x) * unwrapped<T>(x)); });  // squares
@@ -346,7 +347,7 @@ template <class T> struct Entry {
     I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), IT(add, 1, add), IT(sub, 1, sub_from), IT(mul, 1, mul), I2(maximum, 1), I2(minimum, 1),    \
         I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1), I(xor, 1), I(where, 1),      \
         I2_OF_3(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I3(limit, 2), I3(sub_limit, 3), I2_OF_3(lerp, 3), I(where_positive, 2), \
-        I2_OF_3(where_nan, 2), I2_OF_3(above, 2), I2_OF_3(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3), I(sign, 3)
+        I2_OF_3(where_nan, 2), I2_OF_3(above, 2), I2_OF_3(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3), I(sign, 3), I(heaviside, 3)
 
 template <class T, bool Whole> struct Instructions {
     static constexpr Entry<T> all[] = {FW_FOR_ALL, {"bit_and", i_and<T>, 1}, {"bit_or", i_or<T>, 1},

@@ -74,6 +74,7 @@ _WHOLE: dict[str, tuple[str, str, str]] = {
     "rsqrt": ("x", "1 / sqrt(x)", ""),
     "reciprocal": ("x", "1 / x", ""),
     "outside": ("x y z", "(x <= y) | (x >= z)", ""),
+    "heaviside": ("x y", "where(x == 0, y, x > 0)", ""),
     "frac": ("x", "x - trunc(x)", ""),
     "hard_gate": ("x", "minimum(maximum(x + 3, 0), 6) / 6", ""),
     "hardswish": ("x", "x * (minimum(maximum(x + 3, 0), 6) / 6)", ""),
