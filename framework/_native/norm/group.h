@@ -2,7 +2,9 @@
 // holds `each` channels of `length` numbers, the first of which is channel (r % groups) * each.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 
 namespace fw {
 
@@ -16,6 +18,14 @@ struct GroupForm {
     int64_t channels() const { return groups * each; }
     int64_t channel(int64_t r) const { return r % groups * each; }
 };
+
+// Numbers of the channels, each as often as its channel has numbers.
+template <class T> std::unique_ptr<T[]> spread(const GroupForm& f, const T* of_channels) {
+    if (!of_channels) return nullptr;
+    std::unique_ptr<T[]> made(new T[size_t(f.channels() * f.length)]);
+    for (int64_t c = 0; c < f.channels(); ++c) std::fill_n(made.get() + c * f.length, f.length, of_channels[c]);
+    return made;
+}
 
 // weight and bias, of the channels, may be missing.
 template <class T> struct GroupForward {

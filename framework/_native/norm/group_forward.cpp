@@ -1,6 +1,7 @@
 #include "norm/group.h"
 
 #include "norm/norm_rows.h"
+#include "norm/short_norm.h"
 
 namespace fw {
 namespace {
@@ -42,6 +43,10 @@ template <class T> void GroupForward<T>::run() const {
         GroupForward whole = *this;
         whole.form.each = 1, whole.form.length = form.n;
         return whole.run();
+    }
+    if (is_short<T>(form.n)) {
+        const auto w = spread(form, weight), b = spread(form, bias);
+        return short_norm<true>({form.rows, form.n, form.groups, form.eps}, x, w.get(), b.get(), y, mean, var);
     }
     choosing_caches(y, form.rows * form.n, form.length, [&](auto past) {
         parallel(form.rows, grain_of(form.n), [&](int64_t begin, int64_t end) {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "norm/norm_rows.h"
+#include "norm/short_norm.h"
 
 namespace fw {
 namespace {
@@ -69,12 +70,27 @@ template <class T> struct GroupBackward {
         }
     }
 
+    // Rows that stay in registers.
+    void short_rows() const {
+        const int64_t wide = form.channels() * form.length;
+        const auto w = spread(form, weight);
+        std::unique_ptr<T[]> sums(gw ? new T[size_t(2 * wide)] : nullptr);
+        T *of_w = sums.get(), *of_b = gw ? of_w + wide : nullptr;
+        short_norm_grad<true>({form.rows, form.n, form.groups, form.eps}, g, x, w.get(), mean, var, gx, of_w, of_b);
+        for (int64_t c = 0; gw && c < form.channels(); ++c) {
+            double s = 0, t = 0;
+            for (int64_t i = c * form.length; i < (c + 1) * form.length; ++i) s += double(of_b[i]), t += double(of_w[i]);
+            gw[c] = T(t), gb[c] = T(s);
+        }
+    }
+
     void run() const {
         if (form.length > 1 && form.length < form.n && !weight && !gw) {  // a group is one channel, then
             GroupBackward whole = *this;
             whole.form.each = 1, whole.form.length = form.n;
             return whole.run();
         }
+        if (is_short<T>(form.n)) return short_rows();
         std::unique_ptr<double[]> room(new double[size_t(2 * form.rows * form.each)]);
         choosing_caches(gx, form.rows * form.n, form.length, [&](auto past) {
             parallel(form.rows, grain_of(form.n), [&](int64_t begin, int64_t end) {

@@ -1,6 +1,7 @@
 #include "norm/layer.h"
 
 #include "norm/norm_rows.h"
+#include "norm/short_norm.h"
 
 namespace fw {
 namespace {
@@ -26,6 +27,7 @@ template <bool Past, bool Centred, class T> void row(const LayerForward<Centred,
 }  // namespace
 
 template <bool Centred, class T> void LayerForward<Centred, T>::run() const {
+    if (is_short<T>(form.n)) return short_norm<Centred>({form.rows, form.n, 1, form.eps}, x, weight, bias, y, mean, var);
     choosing_caches(y, form.rows * form.n, form.n, [&](auto past) {
         parallel(form.rows, grain_of(form.n), [&](int64_t begin, int64_t end) {
             for (int64_t r = begin; r < end; ++r) row<past.value>(*this, r);

@@ -3,12 +3,11 @@
 #include <memory>
 
 #include "norm/norm_rows.h"
+#include "norm/short_norm.h"
 
 namespace fw {
 namespace {
 
-constexpr int64_t MOST_CHUNKS = 32;   // of rows, whose sums for weight and bias are added up in order
-constexpr int64_t LEAST_ROWS = 8;
 constexpr int TOGETHER = 2;           // rows; of more, lines of 4096 bytes would drive each other out of the cache
 
 // With a = g * weight and h = (x - mean) * rstd: gx = rstd * (a - mean(a) - h * mean(a * h)), and over the
@@ -86,7 +85,7 @@ template <bool Centred, class T> struct LayerBackward {
     }
 
     // Chunks of rows depend on the shape alone, and so do the sums.
-    int64_t chunk() const { return std::max(LEAST_ROWS, (form.rows + MOST_CHUNKS - 1) / MOST_CHUNKS); }
+    int64_t chunk() const { return std::max(LEAST_CHUNK, (form.rows + MOST_CHUNKS - 1) / MOST_CHUNKS); }
     int64_t chunks() const { return (form.rows + chunk() - 1) / chunk(); }
 
     void run() const {
@@ -122,6 +121,7 @@ template <bool Centred, class T> struct LayerBackward {
 
 template <bool Centred, class T>
 void layer_grad(const LayerForm& f, const T* g, const T* x, const T* weight, const T* mean, const T* var, T* gx, T* gw, T* gb) {
+    if (is_short<T>(f.n)) return short_norm_grad<Centred>({f.rows, f.n, 1, f.eps}, g, x, weight, mean, var, gx, gw, gb);
     LayerBackward<Centred, T>{g, x, weight, mean, var, gx, gw, gb, f}.run();
 }
 

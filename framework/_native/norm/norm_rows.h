@@ -5,6 +5,9 @@
 
 namespace fw {
 
+constexpr int64_t MOST_CHUNKS = 32;  // of rows, whose sums for weight and bias are added up in order
+constexpr int64_t LEAST_CHUNK = 8;    // of a chunk
+
 struct Moments {
     double mean, var;  // of a mean square, mean is 0
 };

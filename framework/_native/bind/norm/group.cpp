@@ -1,6 +1,7 @@
 // group_norm and instance_norm of NumPy arrays, and their backward.
 #include "bind/norm/norm.h"
 #include "norm/group.h"
+#include "norm/short_norm.h"
 
 namespace fw {
 namespace {
@@ -35,7 +36,8 @@ struct GroupNorm {
     }
     static bool is_worth(const Array& x, Form& form) {
         form.length = form.n / form.each;
-        return form.each == 1 || form.length >= lanes<float> || x.size() < (1 << 14);  // else NumPy is quicker
+        return form.each == 1 || form.length >= lanes<float> || x.size() < (1 << 14) ||  // else NumPy is quicker
+               form.n <= MOST_HELD * (x.is<double>() ? lanes<double> : lanes<float>);
     }
     // samples and groups, then 1 for each dimension of a group
     static std::vector<npy_intp> kept(const Array&, const Form& form) {
