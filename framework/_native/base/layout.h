@@ -145,25 +145,6 @@ struct Layout {
     }
     static constexpr int64_t MOST_STORED = 64;  // elements that the stores of a short line reach over
 
-    // Lines whose elements lie side by side, in both places: of B to 2 B bytes, which are a piece from the start and one to the end.
-    template <int B> static void copy_lines(char* to, int64_t next, const char* from, int64_t apart, int64_t lines, int64_t bytes) {
-        struct Piece { char bytes[B]; } first, last;
-        for (; lines > 0; --lines, from += apart, to += next) {
-            std::memcpy(&first, from, B), std::memcpy(&last, from + bytes - B, B);
-            std::memcpy(to, &first, B), std::memcpy(to + bytes - B, &last, B);
-        }
-    }
-    static void copy_lines(char* to, int64_t next, const char* from, int64_t apart, int64_t lines, int64_t bytes) {
-        if (bytes > 128) for (; lines > 0; --lines, from += apart, to += next) std::memcpy(to, from, size_t(bytes));
-        else if (bytes >= 64) copy_lines<64>(to, next, from, apart, lines, bytes);
-        else if (bytes >= 32) copy_lines<32>(to, next, from, apart, lines, bytes);
-        else if (bytes >= 16) copy_lines<16>(to, next, from, apart, lines, bytes);
-        else if (bytes >= 8) copy_lines<8>(to, next, from, apart, lines, bytes);
-        else if (bytes >= 4) copy_lines<4>(to, next, from, apart, lines, bytes);
-        else if (bytes >= 2) copy_lines<2>(to, next, from, apart, lines, bytes);
-        else if (bytes == 1) copy_lines<1>(to, next, from, apart, lines, bytes);
-    }
-
     template <class T, int fixed>
     static void take_lines(T* to, const char* from, int64_t lines, int64_t apart, int64_t line, int64_t stride) {
         if (fixed) line = fixed;
@@ -187,7 +168,7 @@ struct Layout {
                 T* to = buffer + offset;
                 if (lines > 1 && apart == 0) repeat_line<T>(to, p, lines, line, stride);
                 else if (stride == int64_t(sizeof(T)))
-                    copy_lines(reinterpret_cast<char*>(to), line * stride, p, apart, lines, line * stride);
+                    copy_short_lines(reinterpret_cast<char*>(to), line * stride, p, apart, lines, line * stride);
                 else if (stride == 0) spread_lines<T>(to, p, lines, line, apart);
                 else if (line == 2) take_lines<T, 2>(to, p, lines, apart, line, stride);
                 else if (line == 3) take_lines<T, 3>(to, p, lines, apart, line, stride);
@@ -219,7 +200,7 @@ struct Layout {
             return each_lines(o, at, n, [=](const char* p, int64_t lines, int64_t apart, int64_t line, int64_t stride, int64_t offset) {
                 char* to = const_cast<char*>(p);
                 if (stride == int64_t(sizeof(T)))
-                    copy_lines(to, apart, reinterpret_cast<const char*>(values + offset), line * stride, lines, line * stride);
+                    copy_short_lines(to, apart, reinterpret_cast<const char*>(values + offset), line * stride, lines, line * stride);
                 else if (line == 2) put_lines<T, 2>(to, values + offset, lines, apart, line, stride);
                 else if (line == 3) put_lines<T, 3>(to, values + offset, lines, apart, line, stride);
                 else if (line == 4) put_lines<T, 4>(to, values + offset, lines, apart, line, stride);

@@ -1,6 +1,7 @@
 // Lines of elements with gaps between them: brought together, and put back.
 #pragma once
 
+#include <cstring>
 #include <type_traits>
 
 #include "base/shuffles.h"
@@ -102,6 +103,26 @@ template <class T> FW_INLINE void put_line(char* to, int64_t stride, const T* fr
                     reinterpret_cast<const __m256i*>(from + i))));
 #endif
     for (; i < n; ++i) std::memcpy(to + i * stride, from + i, sizeof(T));
+}
+
+// Short lines whose elements lie side by side, in both places: of B to 2 B bytes, which are a piece from the start and one to the
+// end.
+template <int B> void copy_short_lines(char* to, int64_t next, const char* from, int64_t apart, int64_t lines, int64_t bytes) {
+    struct Piece { char bytes[B]; } first, last;
+    for (; lines > 0; --lines, from += apart, to += next) {
+        std::memcpy(&first, from, B), std::memcpy(&last, from + bytes - B, B);
+        std::memcpy(to, &first, B), std::memcpy(to + bytes - B, &last, B);
+    }
+}
+inline void copy_short_lines(char* to, int64_t next, const char* from, int64_t apart, int64_t lines, int64_t bytes) {
+    if (bytes > 128) for (; lines > 0; --lines, from += apart, to += next) std::memcpy(to, from, size_t(bytes));
+    else if (bytes >= 64) copy_short_lines<64>(to, next, from, apart, lines, bytes);
+    else if (bytes >= 32) copy_short_lines<32>(to, next, from, apart, lines, bytes);
+    else if (bytes >= 16) copy_short_lines<16>(to, next, from, apart, lines, bytes);
+    else if (bytes >= 8) copy_short_lines<8>(to, next, from, apart, lines, bytes);
+    else if (bytes >= 4) copy_short_lines<4>(to, next, from, apart, lines, bytes);
+    else if (bytes >= 2) copy_short_lines<2>(to, next, from, apart, lines, bytes);
+    else if (bytes == 1) copy_short_lines<1>(to, next, from, apart, lines, bytes);
 }
 
 }  // namespace fw

@@ -91,6 +91,7 @@ template <class T> void copy_line(const char* from, int64_t step, char* to, int6
 template <class T, int fixed>
 void copy_short(const char* from, const int64_t* step, char* to, const int64_t* to_step, int64_t lines, int64_t n) {
     const int64_t s = step[1], t = to_step[1];
+    if (s == int64_t(sizeof(T)) && t == s) return copy_short_lines(to, to_step[0], from, step[0], lines, n * s);
     for (; lines > 0; --lines, from += step[0], to += to_step[0]) {
         if constexpr (fixed) {
 #pragma GCC unroll 4

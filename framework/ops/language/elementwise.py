@@ -346,10 +346,10 @@ class Elementwise(Op):
         """The rule on ``g``, to be written into its memory; None where the engine would not do that."""
         function, values = rule.on(g), {**node.settings, **(node.kept or {})}
         arguments = [values[name] for name in rule.names]
-        if not hasattr(function, "fold") or not g.flags.c_contiguous:
+        if not hasattr(function, "fold"):
             return None
         for a in arguments:
-            alike = type(a) is ndarray and a.dtype is g.dtype and a.shape == g.shape and a.flags.c_contiguous
+            alike = type(a) is ndarray and a.dtype is g.dtype and a.shape == g.shape and a.strides == g.strides
             if not alike and type(a) not in (int, float):
                 return None
         return lambda: function(g, *arguments, out=g)

@@ -17,7 +17,7 @@ using Objects = std::vector<nb::object>;
 PyTypeObject *leaf_class = nullptr, *pick_class, *op_class, *rule_class, *expression_class;
 PyObject *pull_of_op, *pull_of_elementwise, *masked_walks, *thread_state;
 PyObject *plus, *add_into, *own_array, *lies_alone, *call_hooks, *accumulate, *takes_over, *mended;  // Python's
-PyObject *word_pull, *word_pull_new, *word_on, *word_passes, *word_base, *word_array, *word_needs, *word_walk;
+PyObject *word_pull, *word_pull_new, *word_on, *word_passes, *word_base, *word_array, *word_needs, *word_walk, *word_variable;
 PyObject *word_differentiable, *word_among_inputs, *word_among_outputs, *word_g;
 
 // The slots of the classes that stand in a graph; those of other classes are asked for by name.
@@ -218,8 +218,8 @@ bool Walk::argument(PyObject* op, Py_ssize_t i, PyObject* name, const nb::object
 bool Walk::apply(PyObject* op, Py_ssize_t i, PyObject* rule, const nb::object& kept, const nb::object& edges,
                  PyObject* shape, nb::object& grad) {
     const bool expression = Py_TYPE(rule) == expression_class, plain = Py_TYPE(rule) == rule_class;
-    if (expression && same_word(slot(rule, at_text), word_g)) {
-        grad = shape ? summed(g, shape) : g;
+    if (shape && expression && same_word(slot(rule, at_text), word_g)) {
+        grad = summed(g, shape);
         return true;
     }
     PyObject* names = expression ? slot(rule, at_expression_names) : plain ? slot(rule, at_rule_names) : nullptr;
@@ -360,6 +360,14 @@ bool is_alone(const nb::object& grad, Py_ssize_t references) {
            PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) && PyArray_ISWRITEABLE(a);
 }
 
+// Whether a leaf may have an array as it is: `hand_on` alone knows it (by what it was handed, the rule's gradients, and one more), and
+// a copy would lie alike.
+bool is_left(PyObject* leaf, const nb::object& grad) {
+    if (!is_alone(grad, 3) || !PyArray_IS_C_CONTIGUOUS(reinterpret_cast<PyArrayObject*>(grad.ptr()))) return false;
+    PyArrayObject* a = array_of(asked(leaf, word_variable).ptr());
+    return a && PyArray_IS_C_CONTIGUOUS(a);
+}
+
 void Walk::hand_on(PyObject* op, const nb::object& edges, const Objects& grads, bool fresh) {
     const nb::object handed = std::move(g);
     bool handed_mine = mine;
@@ -376,14 +384,14 @@ void Walk::hand_on(PyObject* op, const nb::object& edges, const Objects& grads, 
                                   : whole || !asked(grad.ptr(), word_base).is_none();
             PyObject* home = slot(edge, at_leaf_home);
             if ((whole || base) && (!home || home == Py_None || !asked(home, word_array).is(grad)) &&
-                !(whole && is_alone(grad, 3)) && !is_handed_through(grad.ptr())) {  // handed, in grads, and this one
+                !is_handed_through(grad.ptr())) {
                 const nb::object leaf = nb::borrow(edge);
                 if (handed_mine && whole && !limited && is_true(called(takes_over, leaf, nb::borrow(op)).ptr())) {
                     late.emplace_back(leaf, handed);
                     handed_mine = false;
                     continue;
                 }
-                if (whole || !is_true(called(lies_alone, leaf, grad).ptr()))
+                if (whole ? !is_left(edge, grad) : !is_true(called(lies_alone, leaf, grad).ptr()))
                     grad = called(own_array, leaf, grad);  // a leaf's .grad is the user's: never shared with another's
             }
         }
@@ -398,6 +406,13 @@ void Walk::hand_on(PyObject* op, const nb::object& edges, const Objects& grads, 
         }
     }
     mine = node && fresh;
+}
+
+// Whether no rule of a record is to hand its gradient on.
+bool passes_nothing(const nb::object& op) {
+    nb::object passes = nb::steal(PyObject_GetAttr(op.ptr(), word_passes));
+    if (!passes) PyErr_Clear();
+    return passes.is(nb::handle(Py_False));
 }
 
 void Walk::step() {
@@ -424,7 +439,7 @@ void Walk::step() {
     bool fresh = false;
     nb::object pull_new;
     const bool alone = mine || is_alone(g, 1);
-    if ((kept || alone) && PyArray_CheckExact(g.ptr()) && PyArray_SIZE(reinterpret_cast<PyArrayObject*>(g.ptr())) >= WORTH_REUSING) {
+    if ((kept || (alone && passes_nothing(op))) && PyArray_CheckExact(g.ptr()) && PyArray_SIZE(reinterpret_cast<PyArrayObject*>(g.ptr())) >= WORTH_REUSING) {
         pull_new = nb::steal(PyObject_GetAttr(op.ptr(), word_pull_new));
         if (!pull_new) PyErr_Clear();
     }
@@ -434,7 +449,8 @@ void Walk::step() {
         append_all(both.ptr(), parts);
         if (parts.size() != 2) throw nb::type_error("backward: pull_new gives gradients and whether they are new");
         append_all(parts[0].ptr(), grads);
-        fresh = is_true(parts[1].ptr());
+        fresh = kept && is_true(parts[1].ptr());
+        if (!kept) g = nb::object();  // what was written into its memory goes on as what has memory of its own does
     } else if (!pulled(op.ptr(), edges, grads)) {
         grads.clear();
         append_all(called(asked(op.ptr(), word_pull).ptr(), node, g, edges, truth(live)).ptr(), grads);
@@ -535,7 +551,7 @@ void set_up_backward(nb::object engine, nb::object op, nb::object elementwise, n
     word_g = word("g");
     at_on_arrays = place_of(expression_class, "_numpy"), at_on_tensors = place_of(expression_class, "_ops");
     word_pull = word("pull"), word_pull_new = word("pull_new"), word_on = word("on"), word_passes = word("_passes");
-    word_base = word("base"), word_array = word("array"), word_needs = word("needs"), word_walk = word("walk");
+    word_base = word("base"), word_array = word("array"), word_needs = word("needs"), word_walk = word("walk"), word_variable = word("variable");
     word_differentiable = word("differentiable"), word_among_inputs = word("in"), word_among_outputs = word("out");
     const auto of = [&](const char* name) { return asked(engine.ptr(), word(name)).release().ptr(); };
     plus = of("plus"), add_into = of("_add_into"), own_array = of("_own_array");
