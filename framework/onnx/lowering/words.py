@@ -6,8 +6,10 @@ The table of words is that of ``framework/ops/language/words.py``.
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ... import dtypes
-from ...ops.language.words import NUMBERS, WORDS
+from ...ops.language.words import NUMBERS, WORDS, of_arrays
 from ..graph import Edge, Graph, Unsupported
 
 
@@ -17,8 +19,14 @@ class _Words(dict):
         self.g = g
 
     def __missing__(self, name: str) -> Any:
-        if name in NUMBERS:
-            return NUMBERS[name]
+        return NUMBERS[name] if name in NUMBERS else partial(self._called, name)
+
+    def _called(self, name: str, *xs: Any) -> Any:
+        if not any(isinstance(x, Edge) for x in xs):  # of a call's settings alone
+            return of_arrays(name, np)(*xs)
+        return self._lowered(name)(*xs)
+
+    def _lowered(self, name: str) -> Any:
         word = WORDS.get(name)
         if word is None or word.onnx is None:
             if word is not None and isinstance(word.program, tuple):
@@ -43,7 +51,9 @@ def _edges(g: Graph, xs: tuple) -> list:
     return [g.like(x, like) for x in xs]
 
 
-def where(g: Graph, condition: Edge, x: Any, y: Any) -> Edge:
+def where(g: Graph, condition: Any, x: Any, y: Any) -> Any:
+    if not isinstance(condition, Edge):
+        return x if condition else y
     edges = [e for e in (x, y) if isinstance(e, Edge)]
     wanted = next((e for e in edges if e.dtype is not dtypes.bool_), edges[0] if edges else None)
     if wanted is None:

@@ -349,8 +349,10 @@ class Elementwise(Op):
         if not hasattr(function, "fold"):
             return None
         for a in arguments:
-            alike = type(a) is ndarray and a.dtype is g.dtype and a.shape == g.shape and a.strides == g.strides
-            if not alike and type(a) not in (int, float):
+            if type(a) is ndarray:
+                if a.dtype is not g.dtype or a.shape != g.shape or a.strides != g.strides:
+                    return None
+            elif type(a) not in (int, float):
                 return None
         return lambda: function(g, *arguments, out=g)
 
