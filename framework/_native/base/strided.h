@@ -71,6 +71,11 @@ template <class T> FW_INLINE void take_line(T* to, const char* from, int64_t str
             for (; i + 16 < n; i += 16)
                 _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
                                     _mm512_cvtepi32_epi16(_mm512_loadu_si512(from + i * 4)));
+    if constexpr (sizeof(T) == 1)
+        if (stride == 2)
+            for (; i + 32 < n; i += 32)
+                _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                                    _mm512_cvtepi16_epi8(_mm512_loadu_si512(from + i * 2)));
 #else
     if constexpr (sizeof(T) == 4 || sizeof(T) == 8) {
         constexpr int64_t L = lanes<T>;
@@ -100,6 +105,11 @@ template <class T> FW_INLINE void put_line(char* to, int64_t stride, const T* fr
         if (stride == 4)
             for (; i + 16 <= n; i += 16)
                 _mm512_mask_storeu_epi16(to + i * 4, 0x55555555, _mm512_cvtepu16_epi32(_mm256_loadu_si256(
+                    reinterpret_cast<const __m256i*>(from + i))));
+    if constexpr (sizeof(T) == 1)
+        if (stride == 2)
+            for (; i + 32 <= n; i += 32)
+                _mm512_mask_storeu_epi8(to + i * 2, 0x5555555555555555, _mm512_cvtepu8_epi16(_mm256_loadu_si256(
                     reinterpret_cast<const __m256i*>(from + i))));
 #endif
     for (; i < n; ++i) std::memcpy(to + i * stride, from + i, sizeof(T));

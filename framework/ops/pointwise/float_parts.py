@@ -42,7 +42,8 @@ def nextafter(input: Tensor, other: Tensor) -> Tensor:
 
 
 exp2_op = exp2.op
-frexp_op = Op("frexp", "x", kernel=lambda xp, x: tuple(xp.frexp(x)), outputs="mantissa exponent",
+frexp_op = Op("frexp", "x", kernel=lambda xp, x: tuple(xp.frexp(x)), native="frexp",
+              outputs="mantissa exponent",
               batch=by_element, loose_from=NEVER,
               differentiable=1, infer=lambda x: (x, Meta(x.shape, int32)),
               vjp={"x": lambda g, exponent: ldexp.op(g, -exponent)})

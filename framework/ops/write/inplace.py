@@ -326,7 +326,13 @@ def fitted(x: Tensor, value: Tensor) -> Tensor:
     return value if value._array.dtype == x._array.dtype else cast.run(value, dtype=x.dtype)
 
 
-_WHOLE = 2.0 ** 31  # what is less is a whole number of some type when its fraction is left out
+def _as_held(array: Any, number: Any) -> Any:
+    """A number with a fraction as the whole one that it becomes in such an array, if that holds it."""
+    if type(number) is not float or array.dtype.kind not in "iu":
+        return number
+    signed = array.dtype.kind == "i"
+    most = 1 << (8 * array.dtype.itemsize - signed)
+    return int(number) if (-most if signed else 0) <= number < most else number
 
 
 @public("", method=True, op=fill_op)
@@ -342,9 +348,7 @@ def copy_(input: Tensor, other: Tensor | complex, non_blocking: bool = False) ->
     """
     if _copied_into(input, other, "copy_") is input:
         return input
-    number = int(other) if type(other) is float and abs(other) < _WHOLE \
-        and input._array.dtype.kind == "i" else other
-    if type(number) in (int, float) and _filled_with(input, number, "copy_") is input:
+    if type(other) in (int, float) and _filled_with(input, _as_held(input._array, other), "copy_") is input:
         return input
     if isinstance(other, (int, float, complex)):
         other = from_array(np.asarray(other), input)
@@ -369,7 +373,7 @@ def scalar_arg(x: Tensor, value: Any, op: str) -> Any:
         raise TypeError(f"{op}: value must be a number or a 0-dim tensor, got {type(value).__name__}")
     if isinstance(value, complex) and x._array.dtype.kind != "c":
         raise DTypeError(f"{op}: a complex number does not fit a tensor of {x.dtype}")
-    return value
+    return _as_held(x._array, value)
 
 
 @public("", method=True, op=fill_op)
