@@ -19,9 +19,9 @@ constexpr int64_t LEAST_BLOCK = 128, MOST_BLOCK = 2048;
 constexpr int64_t STEPS_BLOCK = 1024;      // of several steps: the stores of the last one, if they are few, wait in the
                                           // processor while the next block is computed
 constexpr int64_t SCRATCH_BYTES = std::max<int64_t>(L1_BYTES, (MOST_SLOTS + 2) * LEAST_BLOCK * 8);
-constexpr int64_t PIECE_COST = 1 << 16;   // additions that are worth a thread's attention
+constexpr int64_t PIECE_COST = 1 << 16;   // additions of 4 bytes that are worth a thread's attention
 
-inline int64_t grain(int cost) { return worth(std::max<int64_t>(PIECE_COST / cost, 4096)) / 64 * 64; }
+inline int64_t grain(int cost, size_t bytes = 4) { return worth(std::max<int64_t>(PIECE_COST * 4 / (cost * int64_t(bytes)), 4096)) / 64 * 64; }
 
 struct Step {
     std::string name;

@@ -116,8 +116,8 @@ template <class T> void program_as(Call& c, std::shared_ptr<ReadyProgram> r, con
         return [r, &out, &compiled] {
             const int64_t n = r->layout.size;
             const fw::Run<T> run{r->program, compiled, r->layout, r->operands, out.data};
-            if (n <= grain(compiled.cost)) run(0, n);
-            else parallel(n, grain(compiled.cost), run);
+            if (n <= grain(compiled.cost, sizeof(T))) run(0, n);
+            else parallel(n, grain(compiled.cost, sizeof(T)), run);
         };
     });
 }

@@ -24,8 +24,8 @@ PyObject* execute(const Program& program, const Compiled<T>& compiled, ArrayLayo
         layout.settle(operands);
         Run<T> run{program, compiled, layout, operands, out.data<char>()};
         Release release(bytes * compiled.cost);
-        if (n <= grain(compiled.cost)) run(0, n);
-        else parallel(n, grain(compiled.cost), run);
+        if (n <= grain(compiled.cost, sizeof(T))) run(0, n);
+        else parallel(n, grain(compiled.cost, sizeof(T)), run);
     }
     return give(out).release().ptr();
 }
@@ -45,7 +45,7 @@ PyObject* execute_into(const Program& program, const Compiled<T>& compiled, Arra
         const bool straight = place.flat || place.constant;
         Run<T> run{program, compiled, layout, operands, out.data<char>(), straight ? nullptr : &place};
         Release release(n * int64_t(sizeof(T)) * compiled.cost, Writes::memory);
-        parallel(n, grain(compiled.cost), run);
+        parallel(n, grain(compiled.cost, sizeof(T)), run);
     }
     Py_INCREF(target);
     return reinterpret_cast<PyObject*>(target);

@@ -47,8 +47,8 @@ PyObject* run(const Fused* f, const Compiled<T>& compiled, PyObject* const* args
         layout.settle(operands);
         FusedRun<T> body{p, compiled, layout, operands, results, f->results};
         Release release(n * int64_t(sizeof(T)) * compiled.cost);
-        if (n <= grain(compiled.cost)) body(0, n);
-        else parallel(n, grain(compiled.cost), body);
+        if (n <= grain(compiled.cost, sizeof(T))) body(0, n);
+        else parallel(n, grain(compiled.cost, sizeof(T)), body);
     }
     PyObject* tuple = PyTuple_New(f->results);
     if (!tuple) return nullptr;

@@ -70,17 +70,31 @@ template <class T> nb::object combined_of(whole::Of what, nb::handle x_given, nb
     return result;
 }
 
+// In memory that is there, which lies otherwise than the operands do.
+nb::object moved_into(const nb::object& made, nb::handle given) {
+    const Array out = nb::cast<Array>(given);
+    if (made.is(not_implemented()) || !out.usable()) return not_implemented();
+    const Array from = nb::cast<Array>(made);
+    return from.same_shape(out) && moving::copy_over(from, out) ? nb::borrow(given) : not_implemented();
+}
+
 template <whole::Of what> nb::object combined(nb::handle x, nb::handle y, nb::handle out) {
     const Array a = nb::cast<Array>(x), b = nb::cast<Array>(y);
     if (!a.usable() && !b.usable()) return not_implemented();
     if (a.usable() && b.usable() && !a.same_shape(b) && a.size() > 1 && b.size() > 1) {  // each spread out to the shape of both
         const moving::Alike both(a, b);
-        return both.fits && out.is_none() ? combined<what>(both.x.object(), both.y.object(), out) : not_implemented();
+        if (!both.fits) return not_implemented();
+        nb::object made = combined<what>(both.x.object(), both.y.object(), nb::none());
+        return out.is_none() ? made : moved_into(made, out);
     }
     const Array& like = a.usable() && (!b.usable() || a.ndim() > b.ndim() || (a.ndim() == b.ndim() && a.size() >= b.size())) ? a : b;
     if (!like.size()) return not_implemented();
-    return like.is<int64_t>() ? combined_of<int64_t>(what, x, y, like, out)
-         : like.is<int32_t>() ? combined_of<int32_t>(what, x, y, like, out) : not_implemented();
+    const auto combine = [&](nb::handle to) {
+        return like.is<int64_t>() ? combined_of<int64_t>(what, x, y, like, to)
+             : like.is<int32_t>() ? combined_of<int32_t>(what, x, y, like, to) : not_implemented();
+    };
+    nb::object made = combine(out);
+    return out.is_none() || !made.is(not_implemented()) ? made : moved_into(combine(nb::none()), out);
 }
 
 // -- complex numbers, their parts side by side ----------------------------------------------------
