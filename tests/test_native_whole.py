@@ -69,11 +69,18 @@ def test_two_whole_numbers_in_every_form(name, dtype):
         a, b = x.copy(), y.copy()
         assert ours(a, b, a if first else b) is (a if first else b)
         np.testing.assert_array_equal(a if first else b, theirs(x, y))
-    memory = x.copy()  # what is read after it was written, memory with gaps, another dtype or shape: left
-    assert ours(memory[:-1], y[1:], memory[1:]) is NotImplemented
-    assert ours(memory[1:], y[1:], memory[:-1]) is NotImplemented
-    assert ours(memory, memory[:1], memory) is NotImplemented
-    assert ours(x[::2], y[::2], np.empty_like(x)[::2]) is NotImplemented
+    for read, other, written in (  # what is read after it was written, memory with gaps, one for all
+            (slice(None, -1), y[1:], slice(1, None)), (slice(1, None), y[1:], slice(None, -1)),
+            (slice(None, None, 2), y[::2], slice(None, None, 2)), (slice(None), y[5:6], slice(None))):
+        memory = x.copy()
+        out, want = memory[written], theirs(x[read], other)
+        assert ours(memory[read], other, out) is out
+        np.testing.assert_array_equal(out, want)
+    square = [a.copy() for a in square]
+    want = theirs(square[0].T, square[1][2])
+    assert ours(square[0].T, square[1][2], out := square[0].T) is out
+    np.testing.assert_array_equal(out, want)
+    memory = x.copy()  # another dtype or shape, what cannot be written: left
     assert ours(x, y, np.empty(len(x), "float64")) is NotImplemented
     assert ours(x, y, np.empty(len(x) + 1, dtype)) is NotImplemented
     fixed = np.empty_like(x)
