@@ -73,7 +73,7 @@ def full_shape(old: tuple[int, ...], new: tuple[int, ...], op: str) -> tuple[int
 
 
 reshape_op = Op("reshape", "x", onnx="reshaped(x, shape)", runtime="reshaped(x)",
-                kernel=lambda xp, x, *, shape: x.reshape(shape), view="maybe",
+                kernel=lambda xp, x, *, shape: x.reshape(shape), native="reshaped", view="maybe",
                 infer=_reshape_infer, jvp="linear", batch=batch_reshape,
                 vjp={"x": lambda g, x_shape: reshape_op(g, shape=x_shape)})
 

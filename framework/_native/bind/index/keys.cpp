@@ -279,7 +279,9 @@ nb::object into_flat(PyObject* const* args) {
     if (!to.good) return nb::object();
     npy_intp size[] = {PyArray_SIZE(a.a)}, step[] = {PyArray_ITEMSIZE(a.a)}, places[] = {1, PyArray_SIZE(index)}, steps[] = {8 * places[1], 8};
     const nb::object flat = seen_as(to.rows.a.p, 1, size, step), at = seen_as(in_row.a.p, 2, places, steps), first = nb::int_(0);
-    const nb::object values = taken(PyArray_Ravel(source, NPY_CORDER));
+    const InRows others(Array{source});
+    npy_intp as_many[] = {PyArray_SIZE(index)};
+    const nb::object values = seen_as(others.a.p, 1, as_many, step);
     const auto array = [](const nb::object& o) { return Array{reinterpret_cast<PyArrayObject*>(o.ptr())}; };
     if (moving::index_assign(array(flat), values, array(at), taken(PyTuple_Pack(1, first.ptr()))).ptr() == Py_NotImplemented) return nb::object();
     if (!to.put_back()) return nb::object();

@@ -391,6 +391,21 @@ nb::object put_diagonal(Array x, nb::handle shape, int64_t offset, nb::handle di
 }
 
 // A copy of x in one shape, with its dimensions in another order, in a third shape.
+// Another shape where that takes a copy, of which one size may be -1.
+nb::object reshaped(Array x, nb::tuple shape) {
+    if (!x.usable() || x.contiguous() || !x.size() || shape.size() > NPY_MAXDIMS) return not_implemented();
+    npy_intp sizes[NPY_MAXDIMS], known = 1;
+    int open = -1;
+    const int n = int(shape.size());
+    for (int d = 0; d < n; ++d) {
+        sizes[d] = nb::cast<npy_intp>(shape[size_t(d)]);
+        if (sizes[d] == -1 && open < 0) open = d;
+        else if (sizes[d] < 1 || __builtin_mul_overflow(known, sizes[d], &known)) return not_implemented();
+    }
+    if (open >= 0) sizes[open] = x.size() / known;
+    return (open >= 0 ? sizes[open] * known : known) == x.size() ? in_shape(x, n, sizes) : not_implemented();
+}
+
 nb::object rearranged(Array x, nb::handle as, nb::handle order, nb::handle to) {
     const Ints shape(as), dims(order), out(to);
     if (!item_bytes(x) || !shape.is_shape() || !dims.good || !out.is_shape() || dims.n != shape.n || !x.size() ||
@@ -414,6 +429,7 @@ nb::object rearranged(Array x, nb::handle as, nb::handle order, nb::handle to) {
 }  // namespace
 
 FW_BIND(m) {
+    m.def("reshaped", &reshaped, nb::arg("x"), nb::arg("shape"));
     m.def("rearranged", &rearranged, nb::arg("x"), nb::arg("shape"), nb::arg("dims"), nb::arg("out"));
     m.def("clone", &clone, nb::arg("x"));
     m.def("contiguous", &contiguous, nb::arg("x"));

@@ -84,6 +84,11 @@ PyObject* flattened(PyObject*, PyObject* x) {
         PyArrayObject* a = unwatched(x);
         if (!a || has_node(x)) return unknown();
         if (PyArray_NDIM(a) == 1) return Py_NewRef(x);
+        if (!PyArray_IS_C_CONTIGUOUS(a) && PyArray_SIZE(a)) {
+            const InRows rows(Array{a});
+            npy_intp size[] = {PyArray_SIZE(a)}, step[] = {PyArray_ITEMSIZE(a)};
+            return tensor_over(seen_as(rows.a.p, 1, size, step)).release().ptr();
+        }
         nb::object row = taken(PyArray_Ravel(a, NPY_CORDER));
         if (!PyArray_BASE(reinterpret_cast<PyArrayObject*>(row.ptr()))) return tensor_over(std::move(row)).release().ptr();
         return sharing(std::move(row), x);
