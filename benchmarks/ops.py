@@ -254,7 +254,7 @@ def timed(case: Case, rounds: int, seconds: float, clock: Callable[[], float] = 
     once = 0.0
     for call in calls:
         took = LONGEST
-        for _ in range(3):  # the first calls may wait for threads of the other library, which spin for a while
+        for _ in range(3):  # the first calls may wait for the other library's threads, which spin for a while
             start = clock()
             call()
             took = min(took, max(clock() - start, 1e-7))
