@@ -1,7 +1,5 @@
 #include "norm/layer.h"
 
-#include <memory>
-
 #include "norm/norm_rows.h"
 #include "norm/short_norm.h"
 
@@ -84,36 +82,12 @@ template <bool Centred, class T> struct LayerBackward {
         });
     }
 
-    // Chunks of rows depend on the shape alone, and so do the sums.
-    int64_t chunk() const { return std::max(LEAST_CHUNK, (form.rows + MOST_CHUNKS - 1) / MOST_CHUNKS); }
-    int64_t chunks() const { return (form.rows + chunk() - 1) / chunk(); }
-
     void run() const {
-        const int64_t n = form.n, many = chunks();
-        if (!gw) {
-            parallel(form.rows, grain_of(n), [&](int64_t begin, int64_t end) {
-                some<false>(begin, end, nullptr, nullptr);
+        if (gw)
+            return sum_in_chunks<Centred>(form.rows, form.n, LEAST_CHUNK, gw, gb, [&](int64_t begin, int64_t end, T* of_w, T* of_b) {
+                some<true>(begin, end, of_w, of_b);
             });
-            return;
-        }
-        std::unique_ptr<T[]> room(new T[size_t(2 * n * many)]);  // gw and gb of each chunk
-        T* partial = room.get();
-        parallel(many, 1 + PIECE / (n * chunk()), [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-                T* own = partial + 2 * n * i;
-                std::fill(own, own + 2 * n, T(0));
-                some<true>(i * chunk(), std::min(form.rows, (i + 1) * chunk()), own, own + n);
-            }
-        });
-        parallel(n, grain_of(2 * many), [&](int64_t begin, int64_t end) {
-            auto add_up = [&](const T* first, T* out) {
-                std::copy(first + begin, first + end, out + begin);
-                for (int64_t i = 1; i < many; ++i)
-                    for (int64_t j = begin; j < end; ++j) out[j] += first[2 * n * i + j];
-            };
-            add_up(partial, gw);
-            if (Centred) add_up(partial + n, gb);
-        });
+        parallel(form.rows, grain_of(form.n), [&](int64_t begin, int64_t end) { some<false>(begin, end, nullptr, nullptr); });
     }
 };
 

@@ -1,12 +1,36 @@
 // What the normalisations share: the arguments that may be missing, mean and variance.
 #pragma once
 
+#include <memory>
+
 #include "base/rows.h"
 
 namespace fw {
 
 constexpr int64_t MOST_CHUNKS = 32;  // of rows, whose sums for weight and bias are added up in order
-constexpr int64_t LEAST_CHUNK = 8;    // of a chunk
+constexpr int64_t LEAST_CHUNK = 8;   // of a chunk
+
+// What rows add up to for weight and bias, `wide` numbers each: some(begin, end, of_w, of_b) adds the sums of its rows to those there.
+// Chunks of at least `least` rows depend on the shape alone, and so do the sums.
+template <bool Centred, class T, class F> void sum_in_chunks(int64_t rows, int64_t wide, int64_t least, T* gw, T* gb, F&& some) {
+    const int64_t chunk = std::max(least, (rows + MOST_CHUNKS - 1) / MOST_CHUNKS), many = (rows + chunk - 1) / chunk;
+    std::unique_ptr<T[]> partial(new T[size_t(2 * wide * many)]());  // gw and gb of each chunk
+    parallel(many, 1 + PIECE / (wide * chunk), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            T* own = partial.get() + 2 * wide * i;
+            some(i * chunk, std::min(rows, (i + 1) * chunk), own, own + wide);
+        }
+    });
+    parallel(wide, grain_of(2 * many), [&](int64_t begin, int64_t end) {
+        const auto add_up = [&](const T* first, T* out) {
+            std::copy(first + begin, first + end, out + begin);
+            for (int64_t i = 1; i < many; ++i)
+                for (int64_t j = begin; j < end; ++j) out[j] += first[2 * wide * i + j];
+        };
+        add_up(partial.get(), gw);
+        if (Centred) add_up(partial.get() + wide, gb);
+    });
+}
 
 struct Moments {
     double mean, var;  // of a mean square, mean is 0

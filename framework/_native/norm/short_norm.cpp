@@ -1,7 +1,5 @@
 #include "norm/short_norm.h"
 
-#include <memory>
-
 #include "norm/norm_rows.h"
 
 namespace fw {
@@ -131,28 +129,11 @@ template <bool Centred, int K, class T> struct Backward {
     }
 
     void run(T* gw, T* gb) const {
-        if (!gw) {
-            parallel(f.rows, grain_of(f.n), [&](int64_t begin, int64_t end) { some(begin, end, nullptr, nullptr); });
-            return;
-        }
-        // Chunks of whole samples depend on the shape alone, and so do the sums.
-        const int64_t samples = f.rows / f.groups, wide = f.groups * f.n;
-        const int64_t chunk = std::max((LEAST_CHUNK + f.groups - 1) / f.groups, (samples + MOST_CHUNKS - 1) / MOST_CHUNKS);
-        const int64_t many = (samples + chunk - 1) / chunk;
-        std::unique_ptr<T[]> partial(new T[size_t(2 * wide * many)]());
-        parallel(many, 1 + PIECE / (wide * chunk), [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-                T* own = partial.get() + 2 * wide * i;
-                some(i * chunk * f.groups, std::min(samples, (i + 1) * chunk) * f.groups, own, own + wide);
-            }
+        if (!gw) return parallel(f.rows, grain_of(f.n), [&](int64_t begin, int64_t end) { some(begin, end, nullptr, nullptr); });
+        const int64_t samples = f.rows / f.groups, least = (LEAST_CHUNK + f.groups - 1) / f.groups;
+        sum_in_chunks<Centred>(samples, f.groups * f.n, least, gw, gb, [&](int64_t begin, int64_t end, T* of_w, T* of_b) {
+            some(begin * f.groups, end * f.groups, of_w, of_b);
         });
-        const auto add_up = [&](const T* first, T* out) {
-            std::copy(first, first + wide, out);
-            for (int64_t i = 1; i < many; ++i)
-                for (int64_t j = 0; j < wide; ++j) out[j] += first[2 * wide * i + j];
-        };
-        add_up(partial.get(), gw);
-        if (Centred) add_up(partial.get() + wide, gb);
     }
 };
 
