@@ -9,14 +9,15 @@ from framework.ops.image.grid_sample import sample_grad, sample_op
 pytestmark = [pytest.mark.usefixtures("each_threads"),
               pytest.mark.skipif(_native.module is None, reason=f"no native extension: {_native.isa}")]
 FAR = (1, -1, 0.0, -0.0, 1 - 1e-7, 1e8, -1e30, np.inf, -np.inf, np.nan)
-SIZES = [(1, 1), (1, 9), (17, 1), (5, 7), (32, 32)]
+SIZES = [(1, 1), (1, 9), (17, 1), (5, 7), (3, 4), (6, 2), (32, 32)]
 
 
 @pytest.mark.parametrize("dtype, exact", [(np.float32, 2e-5), (np.float64, 1e-12)])
 @pytest.mark.parametrize("align", [False, True])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("size", SIZES)
-def test_places_near_and_far(size, padding, align, dtype, exact):
+def test_places_near_and_far(size, mode, padding, align, dtype, exact):
     """From one place to more than a block of them."""
     random = np.random.default_rng(0)
     for count in (1, 7, 16, 63, 64, 65, 130):
@@ -24,7 +25,7 @@ def test_places_near_and_far(size, padding, align, dtype, exact):
         grid = random.uniform(-1.6, 1.6, (2, 1, count, 2)).astype(dtype)
         far = grid.reshape(-1)[:len(FAR)]
         far[:] = FAR[:far.size]
-        given = {"mode": "bilinear", "padding": padding, "align": align}
+        given = {"mode": mode, "padding": padding, "align": align}
         with np.errstate(all="ignore"):
             found, wanted = _native.module.grid_sample(x, grid, **given), sample_op.plain(x, grid, **given)
             near = np.abs(grid).max(-1)[:, None] < 2

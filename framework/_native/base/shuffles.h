@@ -62,11 +62,11 @@ template <class T> FW_INLINE Vec<T> first_lanes(Vec<T> v, int64_t n, T fill) {
 template <int First, class T, size_t... I> FW_INLINE Vec<T> every_other(Vec<T> a, Vec<T> b, std::index_sequence<I...>) {
     return __builtin_shufflevector(a, b, (2 * I + First)...);
 }
-FW_INLINE Vec<float> evens(Vec<float> a, Vec<float> b) {
-    return every_other<0, float>(a, b, std::make_index_sequence<lanes<float>>{});
+template <class T> FW_INLINE Vec<T> evens(Vec<T> a, Vec<T> b) {
+    return every_other<0, T>(a, b, std::make_index_sequence<lanes<T>>{});
 }
-FW_INLINE Vec<float> odds(Vec<float> a, Vec<float> b) {
-    return every_other<1, float>(a, b, std::make_index_sequence<lanes<float>>{});
+template <class T> FW_INLINE Vec<T> odds(Vec<T> a, Vec<T> b) {
+    return every_other<1, T>(a, b, std::make_index_sequence<lanes<T>>{});
 }
 
 // The same numbers as `evens` where b begins with the last lane of a.

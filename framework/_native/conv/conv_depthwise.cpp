@@ -38,8 +38,8 @@ template <int K, int Step> struct WindowColumns {
 #pragma GCC unroll 4
             for (int k = 0; k < K; k += 2) {
                 const V a = read[k][0].of(line + k), b = read[k][1].of(line + k + n_lanes);
-                v[k] = evens(a, b);
-                v[k + 1] = odds(a, b);
+                v[k] = evens<float>(a, b);
+                v[k + 1] = odds<float>(a, b);
             }
         }
     }

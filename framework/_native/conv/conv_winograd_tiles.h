@@ -159,17 +159,17 @@ template <int M, int Size, class T> FW_INLINE void load_line(const T* from, cons
         const auto &in_low = a.read[i][j], &in_up = b.read[i][j];
         if constexpr (M == 2) {
             const V first = in_low[0].of(low), second = in_up[0].of(up);
-            v[0] = evens(first, second);
-            v[1] = odds(first, second);
+            v[0] = evens<float>(first, second);
+            v[1] = odds<float>(first, second);
         } else {
             const V a0 = in_low[0].of(low), a1 = in_low[1].of(low + n_lanes);
             const V b0 = in_up[0].of(up), b1 = in_up[1].of(up + n_lanes);
-            const V even_a = evens(a0, a1), even_b = evens(b0, b1), odd_a = odds(a0, a1), odd_b = odds(b0, b1);
-            v[0] = evens(even_a, even_b);
-            v[1] = evens(odd_a, odd_b);
+            const V even_a = evens<float>(a0, a1), even_b = evens<float>(b0, b1), odd_a = odds<float>(a0, a1), odd_b = odds<float>(b0, b1);
+            v[0] = evens<float>(even_a, even_b);
+            v[1] = evens<float>(odd_a, odd_b);
             if (j == 1) continue;
-            v[2] = odds(even_a, even_b);
-            v[3] = odds(odd_a, odd_b);
+            v[2] = odds<float>(even_a, even_b);
+            v[3] = odds<float>(odd_a, odd_b);
         }
     }
 }

@@ -4,60 +4,18 @@
 #include <cmath>
 
 #include "base/pool.h"
+#include "base/shuffles.h"
 #include "base/vecmath.h"
 
 namespace fw::sampling {
 namespace {
 
 constexpr int64_t BLOCK = 64;  // places whose neighbours are found together
-constexpr int MOST_TAPS = 16;
+constexpr int MOST_TAPS = 16, MOST_ROWS = 4;
+constexpr int64_t FEW = 8;  // places of an image for which vectors do not pay
 constexpr int64_t CHANNELS = 8;  // that share the neighbours on the way back
 
-// The four neighbours along one dimension: -1 where there is none, what they count for, and how that changes.
-template <class T> struct Neighbours {
-    int64_t at[4];
-    T weight[4], slope[4];
-};
-
-// The coordinate folded back into the image, and its slope there.
-template <class T> T fold(const Shape& s, int64_t size, T x, T& slope) {
-    slope = 1;
-    if (s.padding == Padding::zeros) return x;
-    if (s.padding == Padding::reflection) {
-        const T low = s.align ? T(0) : T(-0.5), span = s.align ? T(size - 1) : T(size);
-        if (!(span > 0)) return slope = 0, T(0);
-        const T away = std::fabs(x - low), turns = std::floor(away / span), inside = away - turns * span;
-        const bool odd = std::fmod(turns, T(2)) == 1;
-        slope = (odd ? T(-1) : T(1)) * (x < low ? T(-1) : T(1));
-        x = (odd ? span - inside : inside) + low;
-    }
-    if (x <= 0 || x >= T(size - 1)) slope = 0;
-    return x < 0 ? T(0) : x > T(size - 1) ? T(size - 1) : x;  // nan stays
-}
-
-template <class T> void place(Neighbours<T>& line, int k, T at, int64_t size, T weight, T slope) {
-    const bool inside = at >= 0 && at <= T(size - 1);
-    line.at[k] = inside ? std::min(int64_t(at), size - 1) : -1;
-    line.weight[k] = inside ? weight : T(0);
-    line.slope[k] = inside ? slope : T(0);
-}
-
-template <class T> T near(T s) { return ((T(1.25) * s - T(2.25)) * s) * s + 1; }
-template <class T> T near_slope(T s) { return (T(3.75) * s - T(4.5)) * s; }
-template <class T> T far(T s) { return ((T(-0.75) * s + T(3.75)) * s - T(6)) * s + T(3); }
-template <class T> T far_slope(T s) { return (T(-2.25) * s + T(7.5)) * s - T(6); }
-
-template <class T> void neighbours(const Shape& s, int64_t size, T given, Neighbours<T>& line) {
-    const T half = s.align ? T(size - 1) / 2 : T(size) / 2;
-    const T at = s.align ? (given + 1) * half : ((given + 1) * T(size) - 1) * T(0.5);
-    T slope;
-    const T low = std::floor(at), t = at - low;
-    const T weight[4] = {far(t + 1), near(t), near(1 - t), far(2 - t)};
-    const T turn[4] = {far_slope(t + 1), near_slope(t), -near_slope(1 - t), -far_slope(2 - t)};
-    for (int k = 0; k < 4; ++k) place(line, k, std::rint(fold(s, size, low - 1 + T(k), slope)), size, weight[k], turn[k] * half);
-}
-
-// The same of a vector of coordinates.
+// Coordinates folded back into the image, and the slope there.
 template <class T> FW_INLINE Vec<T> fold(const Shape& s, int64_t size, Vec<T> x, Vec<T>& slope) {
     const Vec<T> none{}, one = splat(T(1)), top = splat(T(size - 1));
     slope = one;
@@ -74,153 +32,186 @@ template <class T> FW_INLINE Vec<T> fold(const Shape& s, int64_t size, Vec<T> x,
     return select<T>(x < none, none, select<T>(x > top, top, x));  // nan stays
 }
 
-// The neighbours of up to BLOCK places: where in a plane (-1: nowhere), what they count for, and by dimension how that
-// changes with the place.
-template <class T> struct GridTaps {
-    Int<T> at[MOST_TAPS][BLOCK];
-    T weight[MOST_TAPS][BLOCK], slope[MOST_DIMS][MOST_TAPS][BLOCK];
-    bool whole;  // none is missing
+// A whole number from -2 to the size; nan is -2.
+template <class T> FW_INLINE Mask<T> counted(Vec<T> x, int64_t size) {
+    const Vec<T> low = splat(T(-2)), high = splat(T(size));
+    return __builtin_convertvector(select<T>(x >= low, select<T>(x <= high, x, high), low), Mask<T>);
+}
 
-    // A whole number from -2 to its size; nan is -2.
-    static FW_INLINE Mask<T> counted(Vec<T> x, int64_t size) {
-        const Vec<T> low = splat(T(-2)), high = splat(T(size));
-        return __builtin_convertvector(select<T>(x >= low, select<T>(x <= high, x, high), low), Mask<T>);
-    }
+template <class V> FW_INLINE V near(V s) { return ((1.25f * s - 2.25f) * s) * s + 1.0f; }
+template <class V> FW_INLINE V near_slope(V s) { return (3.75f * s - 4.5f) * s; }
+template <class V> FW_INLINE V far(V s) { return ((-0.75f * s + 3.75f) * s - 6.0f) * s + 3.0f; }
+template <class V> FW_INLINE V far_slope(V s) { return (-2.25f * s + 7.5f) * s - 6.0f; }
 
-    // The coordinates of up to BLOCK places by dimension, the image's from -1 to 1 being 0 to 2; a vector is filled up by the last.
-    template <int DIMS> static void read(const T* places, int64_t n, T (&given)[DIMS][BLOCK]) {
-        for (int64_t i = 0; i < (n + lanes<T> - 1) / lanes<T> * lanes<T>; ++i) {
-            const T* place = places + DIMS * std::min(i, n - 1);
-            for (int d = 0; d < DIMS; ++d) given[d][i] = place[DIMS - 1 - d] + 1;
+// The K neighbours along one dimension as a window of K pixels that lie side by side inside the image, since folding keeps
+// neighbours together: where it begins, and by pixel whether it is a neighbour, what it counts for, and how that changes.
+template <class T, int K> struct Window {
+    Mask<T> first, in[K];
+    Vec<T> part[K], turn[K];
+
+    Window() = default;
+    FW_INLINE Window(const Shape& s, int d, Vec<T> given, bool slopes) {
+        const int64_t size = s.size[d];
+        const T half = (s.align ? T(size) - 1 : T(size)) / 2;
+        const Vec<T> at = s.align ? given * half : (given * T(size) - T(1)) * T(0.5);
+        Mask<T> place[K];
+        Vec<T> weight[K], change[K], slope;
+        if constexpr (K == 1) {
+            place[0] = counted<T>(math::rint<Vec<T>>(fold<T>(s, size, at, slope)), size);
+            weight[0] = splat(T(1)), change[0] = Vec<T>{};
+        } else if constexpr (K == 2) {
+            const Vec<T> inside = fold<T>(s, size, at, slope), low = math::floor<Vec<T>>(inside);
+            place[0] = counted<T>(low, size), place[1] = place[0] + splat<Int<T>>(1);
+            weight[1] = inside - low, weight[0] = T(1) - weight[1];
+            change[1] = slope * half, change[0] = -change[1];
+        } else {
+            const Vec<T> low = math::floor<Vec<T>>(at), t = at - low, u = T(1) - t;
+            for (int k = 0; k < K; ++k)
+                place[k] = counted<T>(math::rint<Vec<T>>(fold<T>(s, size, low + T(k - 1), slope)), size);
+            weight[0] = far(t + T(1)), weight[1] = near(t), weight[2] = near(u), weight[3] = far(u + T(1));
+            change[0] = far_slope(t + T(1)) * half, change[1] = near_slope(t) * half;
+            change[2] = -near_slope(u) * half, change[3] = -far_slope(u + T(1)) * half;
         }
-    }
-    // Where in the image along a dimension; how that changes with what was given.
-    static FW_INLINE Vec<T> along(const Shape& s, int d, Vec<T> given, Vec<T>& slope) {
-        const T size = T(s.size[d]), half = (s.align ? size - 1 : size) / 2;
-        const Vec<T> at = fold<T>(s, s.size[d], s.align ? given * half : (given * size - T(1)) * T(0.5), slope);
-        slope *= half;
-        return at;
-    }
-
-    // The usual case by vectors: two neighbours along each dimension.
-    template <int DIMS> void find_linear(const Shape& s, const T* places, int64_t n, bool slopes) {
-        using I = Int<T>;
-        T given[DIMS][BLOCK];
-        read(places, n, given);
-        const Mask<T> one = splat<I>(1), no = splat<I>(-1), zero{};
-        I step[DIMS];
-        step[DIMS - 1] = 1;
-        for (int d = DIMS - 1; d > 0; --d) step[d - 1] = step[d] * I(s.size[d]);
-        Mask<T> every = no;
-        for (int64_t i = 0; i < n; i += lanes<T>) {
-            Vec<T> part[DIMS][2], turn[DIMS][2];
-            Mask<T> in[DIMS][2], to{};
-            for (int d = 0; d < DIMS; ++d) {
-                const Mask<T> size = splat<I>(I(s.size[d]));
-                Vec<T> slope;
-                const Vec<T> at = along(s, d, load(given[d] + i), slope), low = math::floor<Vec<T>>(at);
-                const Mask<T> c = counted(low, s.size[d]);
-                part[d][1] = at - low, part[d][0] = T(1) - part[d][1];
-                turn[d][0] = -slope, turn[d][1] = slope;
-                in[d][0] = (c >= zero) & (c < size), in[d][1] = (c >= no) & (c + one < size);
-                to = to * size + c;
-                every &= in[d][0] & in[d][1];
-            }
-#pragma GCC unroll 8
-            for (int k = 0; k < 1 << DIMS; ++k) {
-                const auto side = [k](int d) { return k >> (DIMS - 1 - d) & 1; };
-                Mask<T> inside = in[0][side(0)];
-                Vec<T> w = part[0][side(0)];
-                I offset = side(0) ? step[0] : 0;
-                for (int d = 1; d < DIMS; ++d)
-                    inside &= in[d][side(d)], w = w * part[d][side(d)], offset += side(d) ? step[d] : 0;
-                store<I>(this->at[k] + i, select<I>(inside, to + splat<I>(offset), no));
-                store<T>(weight[k] + i, select<T>(inside, w, Vec<T>{}));
-                for (int e = 0; slopes && e < DIMS; ++e) {
-                    Vec<T> by = (e == 0 ? turn : part)[0][side(0)];
-                    for (int d = 1; d < DIMS; ++d) by = by * (e == d ? turn : part)[d][side(d)];
-                    store<T>(slope[e][k] + i, select<T>(inside, by, Vec<T>{}));
-                }
-            }
+        const Mask<T> none{}, end = splat<Int<T>>(Int<T>(size));
+        first = splat<Int<T>>(Int<T>(std::max<int64_t>(size - K, 0)));
+        for (int k = 0; k < K; ++k) {
+            place[k] = select<Int<T>>((place[k] >= none) & (place[k] < end), place[k], splat<Int<T>>(-1));
+            first = select<Int<T>>((place[k] >= none) & (place[k] < first), place[k], first);
         }
-        whole = !math::any(every == zero);
-    }
-
-    template <int DIMS> void find_nearest(const Shape& s, const T* places, int64_t n, bool slopes) {
-        using I = Int<T>;
-        T given[DIMS][BLOCK];
-        read(places, n, given);
-        const Mask<T> no = splat<I>(-1), zero{};
-        Mask<T> every = no;
-        for (int64_t i = 0; i < n; i += lanes<T>) {
-            Mask<T> inside = no, to{};
-            for (int d = 0; d < DIMS; ++d) {
-                const Mask<T> size = splat<I>(I(s.size[d]));
-                Vec<T> none;
-                const Mask<T> c = counted(math::rint<Vec<T>>(along(s, d, load(given[d] + i), none)), s.size[d]);
-                inside &= (c >= zero) & (c < size);
-                to = to * size + c;
-            }
-            every &= inside;
-            store<I>(at[0] + i, select<I>(inside, to, no));
-            store<T>(weight[0] + i, select<T>(inside, splat(T(1)), Vec<T>{}));
-            for (int e = 0; slopes && e < DIMS; ++e) store<T>(slope[e][0] + i, Vec<T>{});
-        }
-        whole = !math::any(every == zero);
-    }
-
-    void find(const Shape& s, const T* places, int64_t n, bool slopes) {
-        if (s.mode == Mode::linear) return s.dims == 2 ? find_linear<2>(s, places, n, slopes) : find_linear<3>(s, places, n, slopes);
-        if (s.mode == Mode::nearest) return s.dims == 2 ? find_nearest<2>(s, places, n, slopes) : find_nearest<3>(s, places, n, slopes);
-        whole = true;
-        const int along = s.along(), taps = s.taps();
-        for (int64_t i = 0; i < n; ++i) {
-            Neighbours<T> line[MOST_DIMS];
-            for (int d = 0; d < s.dims; ++d)
-                neighbours(s, s.size[d], places[i * s.dims + (s.dims - 1 - d)], line[d]);
-            for (int k = 0; k < taps; ++k) {
-                int64_t to = 0;
-                T w = 1, turn[MOST_DIMS] = {1, 1, 1};
-                for (int d = 0, rest = taps / along, of = k; d < s.dims; ++d) {
-                    const int j = of / rest;
-                    of %= rest;
-                    rest = std::max(rest / along, 1);
-                    to = to < 0 || line[d].at[j] < 0 ? -1 : to * s.size[d] + line[d].at[j];
-                    w *= line[d].weight[j];
-                    for (int e = 0; e < s.dims; ++e) turn[e] *= e == d ? line[d].slope[j] : line[d].weight[j];
-                }
-                at[k][i] = Int<T>(to);
-                weight[k][i] = w;
-                whole &= to >= 0;
-                if (slopes)
-                    for (int e = 0; e < s.dims; ++e) slope[e][k][i] = to < 0 ? T(0) : turn[e];
+        for (int j = 0; j < K; ++j) {
+            in[j] = none, part[j] = Vec<T>{}, turn[j] = Vec<T>{};
+            for (int k = 0; k < K; ++k) {
+                const Mask<T> here = place[k] == first + splat<Int<T>>(Int<T>(j));
+                in[j] |= here;
+                part[j] += select<T>(here, weight[k], Vec<T>{});
+                if (slopes) turn[j] += select<T>(here, change[k], Vec<T>{});
             }
         }
     }
 };
 
-// Of places [j, j + n) of the block.
-template <class T> void read_plane(const GridTaps<T>& t, int taps, const T* x, T* y, int64_t j, int64_t n) {
-    T sum[BLOCK];
-    for (int k = 0; k < taps; ++k) {
-        const Int<T>* at = t.at[k] + j;
-        const T* w = t.weight[k] + j;
-        if (!t.whole) {
-            if (!k) std::fill(sum, sum + n, T(0));
-            for (int64_t i = 0; i < n; ++i) {
-                const T v = x[std::max<Int<T>>(at[i], 0)];
-                sum[i] += at[i] < 0 ? T(0) : w[i] * v;
+// The neighbours of up to BLOCK places: where in a plane (-1: nowhere), what they count for, and by dimension how that
+// changes with the place. Room for one more vector, so that one may begin at any place.
+template <class T> struct GridTaps {
+    static constexpr int64_t ROOM = BLOCK + lanes<T>;
+    Int<T> at[MOST_TAPS][ROOM], start[MOST_ROWS][ROOM];  // start: of each row of neighbours
+    T weight[MOST_TAPS][ROOM], slope[MOST_DIMS][MOST_TAPS][ROOM];
+    bool whole;  // none is missing
+
+    // The coordinates of up to BLOCK places by dimension, the image's from -1 to 1 being 0 to 2; a vector is filled up by the last.
+    template <int DIMS> static void read(const T* places, int64_t n, T (&given)[DIMS][BLOCK]) {
+        int64_t i = 0;
+        if constexpr (DIMS == 2)
+            for (; i + lanes<T> <= n; i += lanes<T>) {
+                const Vec<T> a = load(places + 2 * i), b = load(places + 2 * i + lanes<T>);
+                store<T>(given[1] + i, evens<T>(a, b) + T(1)), store<T>(given[0] + i, odds<T>(a, b) + T(1));
             }
-        } else if (k) {
-            for (int64_t i = 0; i < n; ++i) sum[i] += w[i] * x[at[i]];
-        } else {
-            for (int64_t i = 0; i < n; ++i) sum[i] = w[i] * x[at[i]];
+        for (; i < (n + lanes<T> - 1) / lanes<T> * lanes<T>; ++i) {
+            const T* place = places + DIMS * std::min(i, n - 1);
+            for (int d = 0; d < DIMS; ++d) given[d][i] = place[DIMS - 1 - d] + 1;
         }
     }
-    std::copy(sum, sum + n, y);
+
+    template <int DIMS, int K> void find(const Shape& s, const T* places, int64_t n, bool slopes) {
+        using I = Int<T>;
+        constexpr int ROWS = DIMS == 2 ? K : K * K;
+        T given[DIMS][BLOCK];
+        read(places, n, given);
+        const Mask<T> no = splat<I>(-1), zero{};
+        Mask<T> every = no;
+        for (int64_t i = 0; i < n; i += lanes<T>) {
+            Window<T, K> line[DIMS];
+            for (int d = 0; d < DIMS; ++d) line[d] = {s, d, load(given[d] + i), slopes};
+#pragma GCC unroll 4
+            for (int row = 0; row < ROWS; ++row) {
+                const int of[MOST_DIMS] = {DIMS == 2 ? row : row / K, row % K, 0};
+                Mask<T> inside = no, to{};
+#pragma GCC unroll 2
+                for (int d = 0; d < DIMS - 1; ++d) {
+                    inside &= line[d].in[of[d]];
+                    to = to * splat<I>(I(s.size[d])) + line[d].first + (line[d].in[of[d]] & splat<I>(I(of[d])));
+                }
+                to = to * splat<I>(I(s.size[DIMS - 1])) + line[DIMS - 1].first;
+                store<I>(start[row] + i, to);
+#pragma GCC unroll 4
+                for (int j = 0; j < K; ++j) {
+                    const Window<T, K>& last = line[DIMS - 1];
+                    const Mask<T> here = inside & last.in[j];
+                    const int k = row * K + j;
+                    every &= here;
+                    const auto product = [&](int turned) {
+                        Vec<T> w = turned == DIMS - 1 ? last.turn[j] : last.part[j];
+                        for (int d = 0; d < DIMS - 1; ++d) w *= turned == d ? line[d].turn[of[d]] : line[d].part[of[d]];
+                        return select<T>(here, w, Vec<T>{});
+                    };
+                    store<I>(at[k] + i, select<I>(here, to + splat<I>(I(j)), no));
+                    store<T>(weight[k] + i, product(-1));
+                    for (int e = 0; slopes && e < DIMS; ++e) store<T>(slope[e][k] + i, product(e));
+                }
+            }
+        }
+        whole = !math::any(every == zero);
+    }
+
+    void find(const Shape& s, const T* places, int64_t n, bool slopes) {
+        if (s.mode == Mode::cubic) return find<2, 4>(s, places, n, slopes);
+        if (s.mode == Mode::linear) return s.dims == 2 ? find<2, 2>(s, places, n, slopes) : find<3, 2>(s, places, n, slopes);
+        return s.dims == 2 ? find<2, 1>(s, places, n, slopes) : find<3, 1>(s, places, n, slopes);
+    }
+
+    // What stands at the neighbours of places [j, j + n) of the block: f(i, k, v) of neighbour k of places from j + i on.
+    template <int K, class F> FW_INLINE void each_vector(int rows, const T* x, int64_t j, int64_t n, F&& f) const {
+        T lines[MOST_ROWS][K * ROOM];
+        for (int row = 0; row < rows; ++row) {
+            const Int<T>* from = start[row] + j;
+#pragma GCC unroll 8
+            for (int64_t i = 0; i < n; ++i) std::memcpy(lines[row] + i * K, x + from[i], K * sizeof(T));
+        }
+        for (int64_t i = 0; i < n; i += lanes<T>)
+            for (int row = 0; row < rows; ++row) {
+                Vec<T> v[K];
+                for (int k = 0; k < K; ++k) v[k] = load(lines[row] + i * K + k * lanes<T>);
+                if constexpr (K == 2) {
+                    const Vec<T> a = v[0], b = v[1];
+                    v[0] = evens<T>(a, b), v[1] = odds<T>(a, b);
+                }
+                if constexpr (K == 4) {
+                    const Vec<T> a = evens<T>(v[0], v[1]), b = evens<T>(v[2], v[3]), c = odds<T>(v[0], v[1]), d = odds<T>(v[2], v[3]);
+                    v[0] = evens<T>(a, b), v[1] = evens<T>(c, d), v[2] = odds<T>(a, b), v[3] = odds<T>(c, d);
+                }
+#pragma GCC unroll 4
+                for (int k = 0; k < K; ++k)
+                    f(i, row * K + k, whole ? v[k] : select<T>(load(at[row * K + k] + j + i) >= Mask<T>{}, v[k], Vec<T>{}));
+            }
+    }
+};
+
+// Of places [j, j + n) of the block.
+template <int K, class T> void read_lines(const GridTaps<T>& t, int rows, const T* x, T* y, int64_t j, int64_t n) {
+    Vec<T> sum{};
+    t.template each_vector<K>(rows, x, j, n, [&](int64_t i, int k, Vec<T> v) {
+        const Vec<T> w = load(t.weight[k] + j + i);
+        sum = k ? fma<T>(w, v, sum) : w * v;
+        if (k < rows * K - 1) return;
+        if (n - i >= lanes<T>) store<T>(y + i, sum);
+        else store_part<T>(y + i, sum, n - i);
+    });
 }
 
-// The same, place by place: few of an image.
+// The same of single neighbours, which count for one.
+template <class T> void read_nearest(const GridTaps<T>& t, int, const T* x, T* y, int64_t j, int64_t n) {
+    const Int<T>* from = t.start[0] + j;
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < n; ++i) y[i] = x[from[i]];
+    if (t.whole) return;
+    for (int64_t i = 0; i < n; i += lanes<T>) {
+        const Mask<T> there = load(t.at[0] + j + i) >= Mask<T>{};
+        if (n - i >= lanes<T>) store<T>(y + i, select<T>(there, load(y + i), Vec<T>{}));
+        else store_part<T>(y + i, select<T>(there, load_part(y + i, n - i), Vec<T>{}), n - i);
+    }
+}
+
+// The same, place by place: few of an image, or an image narrower than the neighbours.
 template <class T> void read_few(const GridTaps<T>& t, int taps, const T* x, T* y, int64_t j, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
         T sum = t.whole ? t.weight[0][j + i] * x[t.at[0][j + i]] : T(0);
@@ -231,6 +222,22 @@ template <class T> void read_few(const GridTaps<T>& t, int taps, const T* x, T* 
         }
         y[i] = sum;
     }
+}
+
+// dot[k][i] += what stands at neighbour k times g[i], of places [j, j + n) of the block.
+template <int K, class T>
+void add_lines(const GridTaps<T>& t, int rows, const T* x, const T* g, int64_t j, int64_t n, T (&dot)[MOST_TAPS][BLOCK + lanes<T>]) {
+    t.template each_vector<K>(rows, x, j, n, [&](int64_t i, int k, Vec<T> v) {
+        T* to = dot[k] + j + i;
+        if (n - i >= lanes<T>) store<T>(to, fma<T>(v, load(g + i), load(to)));
+        else store_part<T>(to, fma<T>(v, load_part(g + i, n - i), load(to)), n - i);
+    });
+}
+template <class T>
+void add_few(const GridTaps<T>& t, int taps, const T* x, const T* g, int64_t j, int64_t n, T (&dot)[MOST_TAPS][BLOCK + lanes<T>]) {
+    for (int k = 0; k < taps; ++k)
+        for (int64_t i = j; i < j + n; ++i)
+            if (t.at[k][i] >= 0) dot[k][i] += x[t.at[k][i]] * g[i - j];
 }
 
 // Calls f(image, i, j, m): places [j, j + m) of a block that begins at place `first` of all images are [i, i + m) of that image.
@@ -253,17 +260,17 @@ template <class F> void each_block(const Shape& s, int64_t work, F&& f) {
 }  // namespace
 
 template <class T> void Sampling<T>::read(const Shape& s, const T* x, const T* grid, T* y) {
-    constexpr int64_t FEW = 8;
     const int taps = s.taps();
+    const auto lines = s.along() == 1 ? read_nearest<T> : s.along() == 2 ? read_lines<2, T> : read_lines<4, T>;
     each_block(s, 4096, [&](int64_t begin, int64_t end) {
         GridTaps<T> t;
         for (int64_t first = begin; first < end; first += BLOCK) {
             const int64_t n = std::min(BLOCK, end - first);
             t.find(s, grid + first * s.dims, n, false);
             each_image(s, first, n, [&](int64_t image, int64_t i, int64_t j, int64_t m) {
-                const auto one = m < FEW ? read_few<T> : read_plane<T>;
+                const bool few = m < FEW || s.is_narrow();
                 for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c)
-                    one(t, taps, x + c * s.plane, y + c * s.count + i, j, m);
+                    (few ? read_few<T> : lines)(t, few ? taps : s.rows(), x + c * s.plane, y + c * s.count + i, j, m);
             });
         }
     });
@@ -303,25 +310,24 @@ template <class T> void Sampling<T>::spread(const Shape& s, const T* g, const T*
 
 // To the places: a sum over channels for each neighbour, then over neighbours.
 template <class T> void Sampling<T>::turn(const Shape& s, const T* g, const T* x, const T* grid, T* out) {
+    if (s.mode == Mode::nearest) return std::fill_n(out, s.n * s.count * s.dims, T(0)), void();
     const int taps = s.taps();
+    const auto lines = s.along() == 2 ? add_lines<2, T> : add_lines<4, T>;
     each_block(s, 2048, [&](int64_t begin, int64_t end) {
         GridTaps<T> t;
         for (int64_t first = begin; first < end; first += BLOCK) {
             const int64_t n = std::min(BLOCK, end - first);
             t.find(s, grid + first * s.dims, n, true);
-            T sum[MOST_DIMS][BLOCK] = {};
-            for (int k = 0; k < taps; ++k) {
-                T dot[BLOCK] = {};
-                each_image(s, first, n, [&](int64_t image, int64_t i, int64_t j, int64_t m) {
-                    for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c) {
-                        const T *from = x + c * s.plane, *v = g + c * s.count + i;
-                        for (int64_t q = 0; q < m; ++q)
-                            if (t.at[k][j + q] >= 0) dot[j + q] += from[t.at[k][j + q]] * v[q];
-                    }
-                });
+            T sum[MOST_DIMS][BLOCK] = {}, dot[MOST_TAPS][BLOCK + lanes<T>];
+            for (int k = 0; k < taps; ++k) std::fill(dot[k], dot[k] + n, T(0));
+            each_image(s, first, n, [&](int64_t image, int64_t i, int64_t j, int64_t m) {
+                const bool few = m < FEW || s.is_narrow();
+                for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c)
+                    (few ? add_few<T> : lines)(t, few ? taps : s.rows(), x + c * s.plane, g + c * s.count + i, j, m, dot);
+            });
+            for (int k = 0; k < taps; ++k)
                 for (int e = 0; e < s.dims; ++e)
-                    for (int64_t j = 0; j < n; ++j) sum[e][j] += dot[j] * t.slope[e][k][j];
-            }
+                    for (int64_t j = 0; j < n; ++j) sum[e][j] += dot[k][j] * t.slope[e][k][j];
             T* to = out + first * s.dims;
             for (int64_t j = 0; j < n; ++j)
                 for (int e = 0; e < s.dims; ++e) to[j * s.dims + (s.dims - 1 - e)] = sum[e][j];

@@ -249,8 +249,7 @@ template <class S> struct Parts {
 template <class S> FW_INLINE Parts<S> apart(const char* p) {
     const S* z = reinterpret_cast<const S*>(p);
     const Vec<S> a = load(z), b = load(z + lanes<S>);
-    constexpr auto all = std::make_index_sequence<lanes<S>>{};
-    return {every_other<0, S>(a, b, all), every_other<1, S>(a, b, all)};
+    return {evens<S>(a, b), odds<S>(a, b)};
 }
 template <class S> FW_INLINE void together(char* p, Vec<S> re, Vec<S> im) {
     S* z = reinterpret_cast<S*>(p);
