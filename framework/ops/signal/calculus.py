@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import FLOAT
-from ...errors import ShapeError
+from ...dtypes import BOOL, FLOAT
+from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..pointwise.arithmetic import add_op, sub_op
 from ..record.args import many_dims, number_arg, one_dim, tensor_arg
@@ -15,14 +15,19 @@ from ..shape.join import cat
 from ..shape.slices import piece
 
 
-def _areas(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]:
-    """The area between neighbours along ``dim``, which is given as a number from 0."""
+def _line(y: Any, dim: int, name: str) -> int:
+    """The dimension of ``y`` along which it is integrated, as a number from 0."""
     at = one_dim(dim, tensor_arg(y, name, "y").ndim, name)
     if not y.ndim:
         raise ShapeError(f"{name}: y must have at least 1 dimension, got a 0-dim tensor")
+    if y.dtype.category == BOOL:
+        raise DTypeError(f"{name}: y must be numbers, got dtype {y.dtype}; convert it with y.float()")
+    return at
+
+
+def _areas(y: Any, x: Any, at: int, name: str) -> Any:
+    """Twice the area between neighbours along a dimension."""
     heights: Any = add_op.run(*_neighbours(y, at))
-    if x is None:
-        return heights * (0.5 * dx), at
     along = at
     if tensor_arg(x, name, "x").ndim == 1:
         x = x.reshape(-1, *(1,) * (y.ndim - 1 - at))
@@ -31,7 +36,7 @@ def _areas(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]:
         raise ShapeError(f"{name}: x of shape {list(x.shape)} has not the {y.shape[at]} points of y along "
                          f"dimension {at}")
     steps: Any = sub_op.run(*_neighbours(x, along))
-    return heights * steps * 0.5, at
+    return heights * steps
 
 
 def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -51,8 +56,13 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, di
     """
     if x is not None and dx is not None:
         raise TypeError("trapezoid: only one of x and dx may be given")
-    areas, at = _areas(y, x, 1 if dx is None else dx, dim, "trapezoid")
-    return areas.sum(at)
+    at = _line(y, dim, "trapezoid")
+    if x is not None:
+        return _areas(y, x, at, "trapezoid").sum(at) * 0.5
+    n = y._array.shape[at]
+    inner = piece(y, at, min(n, 1), max(n - 1, 0)).sum(at)
+    width = 1 if dx is None else dx
+    return (inner + (y.select(at, 0) + y.select(at, -1)) * 0.5) * width if n > 1 else inner * (0.5 * width)
 
 
 @public()
@@ -65,7 +75,11 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None
     """
     if x is not None and dx is not None:
         raise TypeError("cumulative_trapezoid: only one of x and dx may be given")
-    areas, at = _areas(y, x, 1 if dx is None else dx, dim, "cumulative_trapezoid")
+    at = _line(y, dim, "cumulative_trapezoid")
+    if x is not None:
+        areas = _areas(y, x, at, "cumulative_trapezoid") * 0.5
+    else:
+        areas = add_op.run(*_neighbours(y, at)) * (0.5 if dx is None else 0.5 * dx)  # type: ignore[operator]
     return cumsum(areas, at)
 
 
