@@ -102,14 +102,14 @@ class Generator:
             return state_words(dict(self._source.state))
         return first_words(self._seed, self._stream)
 
-    def _parts(self) -> dict[str, Any]:
-        """All it is made of, but for the lock; ``_put`` gives it back."""
+    def _parts(self) -> tuple:
+        """Seed and state as they lie, for ``_put``."""
         with self._lock:
-            return {k: v for k, v in vars(self).items() if k != "_lock"}
+            return self._seed, self._stream, self._words, self._source, self._numbers
 
-    def _put(self, parts: dict[str, Any]) -> None:
+    def _put(self, parts: tuple) -> None:
         with self._lock:
-            vars(self).update(parts)
+            self._seed, self._stream, self._words, self._source, self._numbers = parts
 
     @property
     def device(self) -> Device:

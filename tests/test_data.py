@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import random
 from collections import Counter, OrderedDict, namedtuple
 from itertools import islice
 from pathlib import Path
@@ -33,6 +34,7 @@ from framework.data import (
     default_convert,
     get_worker_info,
     random_split,
+    randomness,
     read_idx,
 )
 from framework.errors import DTypeError, ShapeError
@@ -577,3 +579,31 @@ def test_a_loader_is_not_changed_once_it_is_made():
         with pytest.raises(ValueError, match=f"{name} cannot be changed"):
             setattr(loader, name, None)
     assert [len(x) for (x,) in loader] == [2, 2]
+
+
+class _Some:
+    """Every third sample draws, from each generator."""
+
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, index):
+        if index % 3 == 1:
+            return fw.initial_seed() >> 1, random.random(), np.random.rand(), fw.rand(()).item()
+        return fw.initial_seed() >> 1, -1.0, -1.0, -1.0
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_samples_that_draw_do_so_from_a_start_of_their_own(native, monkeypatch):
+    if not native:
+        monkeypatch.setattr(randomness, "_can_start", lambda: False)
+
+    def epoch(workers):
+        fw.manual_seed(4)
+        loader = fw.data.DataLoader(_Some(), batch_size=8, num_workers=workers)
+        return [[t.tolist() for t in batch] for batch in loader]
+    found = epoch(0)
+    assert found == epoch(2)
+    numbers = [x for batch in found for part in batch[1:] for x in part if 0 <= x < 1]
+    assert len(numbers) == len(set(numbers)) == 24
+    assert len({seed for batch in found for seed in batch[0]}) == 24

@@ -13,7 +13,7 @@ from numpy.random import mtrand
 import framework as fw
 from framework import _native
 from framework.data import randomness
-from framework.data.randomness import SampleRandom, mix, start_twisters
+from framework.data.randomness import SampleRandom, mix, start_numpy, start_python
 from framework.memory_formats import dense_axes
 from framework.ops.convert import cast
 from framework.ops.image import pad
@@ -402,9 +402,9 @@ def test_samples_start_as_their_seeds_say():
             draws.row(row)
             for place in [*range(40), 3, 1 << 63, 7]:
                 draws.start(place)
-                key = mix(draws._row + place)
+                key = mix(mix(draws._base ^ row) + place)
                 found = random.random(), np.random.rand(), random.gauss(0, 1), np.random.randn()
-                start_twisters(key)
+                start_python(key), start_numpy(key)
                 assert found == (random.random(), np.random.rand(), random.gauss(0, 1), np.random.randn())
                 random.gauss(0, 1), np.random.randn()
     assert random.getstate() == python
@@ -442,11 +442,17 @@ def _drawings(native, order):
         lambda: twisted() and np.random.seed(7), lambda: twisted() and np.random.set_state(kept),
         lambda: mtrand.set_bit_generator(np.random.PCG64(3)),
         lambda: mtrand.set_bit_generator(np.random.MT19937(3))]
+    class Drawing:
+        def __getitem__(self, index):
+            found.append(fw.initial_seed())
+            found.extend([order.choice(ways)() for _ in range(index)])
+
     bits = mtrand.get_bit_generator()
     try:
         for _ in range(12):
             with draws.lent():
                 draws.row(order.randrange(9))
+                draws.load(Drawing(), [order.choice([0, 0, 1, 3]) for _ in range(order.randrange(6))], [])
                 for place in range(order.randrange(4)):
                     draws.start(place)
                     found += [order.choice(ways)() for _ in range(order.randrange(4))]

@@ -33,7 +33,9 @@ def default_collate(batch: Sequence) -> Any:
 
 
 def _collate(batch: list, path: str) -> Any:
-    _same_kind(batch, path)
+    kinds = set(map(type, batch))
+    if len(kinds) > 1:
+        _same_kind(batch, path)
     first = batch[0]
     if isinstance(first, Tensor):
         return _stack(batch, path)
@@ -43,7 +45,7 @@ def _collate(batch: list, path: str) -> Any:
             return _stack([wrap(_native(np.asarray(x), path)) for x in batch], path)
         return wrap(out)
     if isinstance(first, (bool, int)):
-        return wrap(np.array(batch, np.bool_ if all(isinstance(x, bool) for x in batch) else np.int64))
+        return wrap(np.array(batch, np.bool_ if kinds == {bool} else np.int64))
     if isinstance(first, float):
         return wrap(np.array(batch, np.float64))
     if isinstance(first, (str, bytes)):
@@ -61,9 +63,7 @@ def _kind(x: Any) -> str:
 
 
 def _same_kind(batch: list, path: str) -> None:
-    """Every sample's part must be of the kind of the first's; ints and floats mix."""
-    if len(set(map(type, batch))) == 1:
-        return
+    """Of several types, each must be of the kind of the first's; ints and floats mix."""
     kinds: tuple = (Tensor, (np.ndarray, np.generic), (bool, int, float), str, bytes, Mapping, Sequence)
     first = batch[0]
     kind = next((k for k in kinds if isinstance(first, k)), type(first))

@@ -1,7 +1,9 @@
 """How a list of indices, or a stream, becomes batches: the same in this process, a worker, or a thread."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -52,7 +54,7 @@ class Fetcher:
     def _many(self, indices: list, draws: SampleRandom) -> Any:
         if not self.sure:
             draws.start(0)
-        return self._collated(self._all(self.dataset.__getitems__, indices), short(indices), draws)
+        return self._collated(self._all(self.dataset.__getitems__, indices), indices, draws)
 
     def _all(self, get: Callable, indices: list) -> Any:
         self.at = indices
@@ -64,17 +66,17 @@ class Fetcher:
 
     def _each(self, indices: list, draws: SampleRandom) -> Any:
         samples: list = []
-        dataset, add, sure, start = self.dataset, samples.append, self.sure, draws.start
+        indices = list(indices)
         try:
-            for place, index in enumerate(indices):
-                self.at = index
-                if not sure:
-                    start(place)
-                add(dataset[index])
-        except Exception as error:
+            if self.sure:
+                samples.extend(map(partial(getitem, self.dataset), indices))
+            else:
+                draws.load(self.dataset, indices, samples)
+        except BaseException as error:
+            self.at = indices[len(samples)]
             self._lost(error, self.at)
             raise
-        return self._collated(samples, short(indices), draws)
+        return self._collated(samples, indices, draws)
 
     def _one(self, index: Any, draws: SampleRandom) -> Any:
         if not self.sure:
@@ -92,22 +94,22 @@ class Fetcher:
             self._lost(error, index)
             raise
 
-    def _lost(self, error: Exception, index: Any) -> None:
+    def _lost(self, error: BaseException, index: Any) -> None:
         """Say which sample it was that could not be had."""
         if isinstance(error, StopIteration):  # inside a generator it would end the epoch in silence
             raise RuntimeError(f"the dataset {kind(self.dataset)} raised StopIteration for sample "
                                f"{index}") from error
         add_note(error, f"while loading sample {index} of {kind(self.dataset)}")
 
-    def _collated(self, samples: list, which: str, draws: SampleRandom, number: int = 0) -> Any:
-        self.at = f"collating samples {which}"
+    def _collated(self, samples: list, which: list | str, draws: SampleRandom, number: int = 0) -> Any:
         if self.own_collate:
             draws.collating(number)
         collate.allocate = self.room
         try:
             return self.collate_fn(samples)
-        except Exception as error:
-            add_note(error, f"while collating samples {which} of {kind(self.dataset)}")
+        except BaseException as error:
+            self.at = f"collating samples {which if isinstance(which, str) else short(which)}"
+            add_note(error, f"while {self.at} of {kind(self.dataset)}")
             raise
         finally:
             collate.allocate = np.empty

@@ -47,9 +47,9 @@ class DataLoader:
     raise WorkerTimeout when no batch comes for so many seconds. in_order=False: a slow batch is
     overtaken. A worker that ends raises WorkerDied, an error in one is raised here with the
     traceback of there; either way the loader can be used again. See docs/data.md.
-    The same batches come for any number and kind of workers: Python's ``random``, NumPy's global and the
-    default generator are started anew for each sample, from the seed, the epoch, and its place in it
-    (worker threads share the first two, which then are left alone).
+    The same batches come for any number and kind of workers: the default generator is started anew for each
+    sample, from the seed, the epoch, and its place in it, and so are Python's ``random`` and NumPy's global
+    generator where they were drawn from since (worker threads share these two, which then are left alone).
 
     **Resuming.** The order of an epoch is a function of (seed, epoch) alone, so
     ``state_dict()`` is small: {"seed", "epoch", "position", "batches"}. ``position`` counts the batches

@@ -1,13 +1,13 @@
 """The random state of a sample: a function of (seed, epoch, place in the epoch), for all generators.
 
-Python's ``random``, NumPy's global generator and the default generator are started anew before each sample,
-so augmentation does not depend on which worker loads it, or on what was loaded before. The place rather than
-the index is the key because a sampler may give an index twice in an epoch: each is augmented differently.
+The default generator is started anew before each sample, and so are Python's ``random`` and NumPy's global
+generator before the first of a batch and where the sample before drew from them: their states are long, and
+most samples draw nothing. So augmentation does not depend on which worker loads it. The place rather than the
+index is the key because a sampler may give an index twice in an epoch: each is augmented differently.
 """
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
@@ -45,17 +45,20 @@ def twister_words(key: int) -> np.ndarray:
     return words
 
 
-def start_twisters(key: int) -> None:
-    """Start Python's and NumPy's global generators for a key."""
-    python, numpy = twister_words(key)
-    random.setstate((3, (*python.tolist(), 624), None))
-    if not isinstance(mtrand.get_bit_generator(), np.random.MT19937):  # no other can be started anew
+def start_python(key: int) -> None:
+    """Start Python's global generator for a key."""
+    random.setstate((3, (*twister_words(key)[0].tolist(), 624), None))
+
+
+def start_numpy(key: int) -> None:
+    """Start NumPy's, which is made one of the kind that can be started anew."""
+    if not isinstance(mtrand.get_bit_generator(), np.random.MT19937):
         mtrand.set_bit_generator(np.random.MT19937())
-    np.random.set_state(("MT19937", numpy, 624, 0, 0.0))
+    np.random.set_state(("MT19937", twister_words(key)[1], 624, 0, 0.0))
 
 
 def _starter(python: random.Random, numpy: np.random.RandomState, numpy_bits: Callable) -> Any:
-    return _native.module.Starter(python, object.__basicsize__, numpy.seed, numpy_bits)
+    return _native.module.Starter(python, object.__basicsize__, numpy.seed, numpy_bits, start_numpy)
 
 
 @cache
@@ -69,9 +72,9 @@ def _can_start() -> bool:
     starter, own = _starter(python, numpy, lambda: bits), default_generator._parts()
     try:
         for place in range(2):
-            if not starter.start(1, place):
-                return False
-            words, state = twister_words(mix(1 + place)), cast(Any, numpy.get_state())
+            starter.row(1)
+            starter.start(place)
+            words, state = twister_words(mix(mix(1) + place)), cast(Any, numpy.get_state())
             if python.getstate() != (3, (*words[0].tolist(), 624), None) \
                     or not np.array_equal(state[1], words[1]) or tuple(state[2:]) != (624, 0, 0.0):
                 return False
@@ -84,44 +87,72 @@ def _can_start() -> bool:
 class SampleRandom:
     """Starts the generators for one sample after the other: ``row`` for a batch, ``start`` for a sample."""
 
+    _generator = default_generator
+
     def __init__(self, seed: int, epoch: int) -> None:
         self._base = mix(mix(seed) ^ epoch)
         self._row = 0
         self._words: bytes | None = None
         self._numpy: Any = None  # the state of NumPy's generator when its memory held ``_words``
+        self._seen: list = []  # the states of Python's and NumPy's after they were started
         python: Any = getattr(random.seed, "__self__", None)
         known = type(python) is random.Random and _can_start()
         self._native: Any = _starter(python, mtrand._rand, mtrand.get_bit_generator) if known else None
 
     def row(self, number: int) -> None:
         """What follows belongs to this batch (or, of a stream, to this worker)."""
-        self._row = mix(self._base ^ number)
+        if self._native is not None:
+            self._native.row(self._base ^ number)
+        else:
+            self._row = mix(self._base ^ number)
 
     def start(self, place: int) -> None:
         """Start the generators for the sample at this place of the row."""
-        if self._native is None or not self._native.start(self._row, place):
-            key = mix(self._row + place)
-            start_twisters(key)
-            default_generator._start(key, 1)
+        if self._native is not None:
+            self._native.start(place)
+        else:
+            self._seen = []
+            self._start_used(place)
+
+    def load(self, dataset: Any, indices: list, samples: list) -> None:
+        """Add the samples at the indices, and start the generators for each.
+
+        The default generator always, as its seed can be asked for; Python's and NumPy's for the first of the
+        row, and where the sample before drew from them.
+        """
+        if self._native is not None:
+            self._native.load(dataset, indices, samples)
+        else:
+            self._seen = []
+            for place, index in enumerate(indices):
+                self._start_used(place)
+                samples.append(dataset[index])
+
+    def _start_used(self, place: int) -> None:
+        key = mix(self._row + place)
+        self._generator._start(key, 1)
+        seen = self._seen
+        if not seen or random.getstate() != seen[0]:
+            start_python(key)
+        if not seen or not _same_state(_numpy_state(), seen[1]):
+            start_numpy(key)
+        self._seen = [random.getstate(), _numpy_state()]
 
     def collating(self, number: int = 0) -> None:
         """Start them for a ``collate_fn``."""
         self.start(_COLLATE + number)
 
-    @contextmanager
-    def lent(self) -> Iterator[None]:
+    def lent(self) -> "_Lent":
         """Within the block the generators of this process are used up; after it they are as before."""
-        own, bits = default_generator._parts(), mtrand.get_bit_generator()
+        return _Lent(self)
+
+    def keep(self) -> Callable[[], None]:
+        """What puts the states of Python's and NumPy's generators back."""
+        bits = mtrand.get_bit_generator()
         quick = self._native is not None and type(bits) is np.random.MT19937
-        put_back = self._keep_natively(bits) if quick else self._keep(bits)
-        try:
-            yield
-        finally:
-            put_back()
-            default_generator._put(own)
+        return self._keep_natively(bits) if quick else self._keep(bits)
 
     def _keep(self, bits: Any) -> Callable[[], None]:
-        """What puts the states of Python's and NumPy's generators back."""
         python, numpy = random.getstate(), np.random.get_state(legacy=False)
 
         def put_back() -> None:
@@ -153,15 +184,42 @@ class SampleRandom:
         return put_back
 
 
+class _Lent:
+    """The block of ``SampleRandom.lent``: entered for every batch, so no generator."""
+
+    __slots__ = "_put_back", "_own"
+
+    def __init__(self, draws: SampleRandom) -> None:
+        self._own, self._put_back = default_generator._parts(), draws.keep()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        self._put_back()
+        default_generator._put(self._own)
+
+
 class ThreadRandom(SampleRandom):
     """For a worker thread: starts a default generator of its own; ``random`` and NumPy's belong to all."""
 
     def __init__(self, seed: int, epoch: int) -> None:
         super().__init__(seed, epoch)
-        self._own = own_default(Generator())
+        self._native = None
+        self._generator = own_default(Generator())
 
-    def start(self, place: int) -> None:
-        self._own._start(mix(self._row + place), 1)
+    def _start_used(self, place: int) -> None:
+        self._generator._start(mix(self._row + place), 1)
+
+
+def _numpy_state() -> tuple:
+    """The state of NumPy's generator; empty if it is of a kind that is never started."""
+    known = isinstance(mtrand.get_bit_generator(), np.random.MT19937)
+    return cast(tuple, np.random.get_state()) if known else ()
+
+
+def _same_state(a: tuple, b: tuple) -> bool:
+    return len(a) == len(b) and all(map(np.array_equal, a, b))
 
 
 def draws_nothing(dataset: Any) -> bool:

@@ -24,14 +24,40 @@ struct BitGenerator {  // how numpy/random/bitgen.h begins
 class Starter {
 public:
     // `python`: a random.Random itself, whose state lies `head` bytes from its beginning. `numpy_bits()`: NumPy's generator.
-    Starter(nb::object python, size_t head, nb::object seed_numpy, nb::object numpy_bits)
-        : python_(python), seed_numpy_(seed_numpy), numpy_bits_(numpy_bits) {
+    // `numpy_anew(key)`: gives NumPy one of the kind known here, started.
+    Starter(nb::object python, size_t head, nb::object seed_numpy, nb::object numpy_bits, nb::object numpy_anew)
+        : python_(python), seed_numpy_(seed_numpy), numpy_bits_(numpy_bits), numpy_anew_(numpy_anew) {
         const PyTypeObject* type = Py_TYPE(python.ptr());
         const size_t size = size_t(type->tp_basicsize);
         if (std::strcmp(type->tp_name, "Random") || head > size || size - head < sizeof(PythonState) ||
             head < sizeof(PyObject))
             throw nb::type_error("Starter: wanted a random.Random and where its state lies");
         state_ = reinterpret_cast<PythonState*>(reinterpret_cast<char*>(python.ptr()) + head);
+    }
+
+    // What follows belongs to the row `mix(number)`.
+    void row(uint64_t number) { row_ = mix(number); }
+
+    // Starts all for this place of the row.
+    void start(uint64_t place) {
+        const uint64_t key = mix(row_ + place);
+        start_default(key);
+        start_python(key);
+        look_again();
+        start_numpy(key);
+    }
+
+    // Adds the samples at `indices` to `samples`, and starts the generators for each: the default one always, as its seed can
+    // be asked for; Python's and NumPy's for the first, and where the sample before drew from them.
+    void load(nb::object dataset, nb::list indices, nb::list samples) {
+        for (size_t i = 0; i < indices.size(); ++i) {
+            if (i) start_used(i);
+            else start(0);
+            const nb::object index = indices[i];
+            const nb::object sample = nb::steal(PyObject_GetItem(dataset.ptr(), index.ptr()));
+            if (!sample.is_valid()) throw nb::python_error();
+            samples.append(sample);
+        }
     }
 
     // Looks at NumPy's generator again, whose saved normal number is unknown then.
@@ -46,27 +72,11 @@ public:
         numpy_ = static_cast<NumpyState*>(generator->state);
     }
 
-    // Starts all for this place of a row; false if it must be done without this.
-    bool start(uint64_t row, uint64_t place) {
-        if (!numpy_bits_().is(numpy_owner_)) look();
-        if (!numpy_) return false;
-        const uint64_t key = mix(row + place);
-        seeding::start(key, 0, state_->words);
-        state_->index = Twister::N;
-        nb::setattr(python_, "gauss_next", nb::none());
-        if (!untouched()) seed_numpy_(nb::int_(uint32_t(key)));  // a second normal number may be kept, which only NumPy can drop
-        seeding::start(key, 1, numpy_->words);
-        numpy_->position = Twister::N;
-        has_no_normal();
-        return start_default(key);
-    }
-
     // NumPy keeps no normal number now.
     void has_no_normal() {
         if (!numpy_) return;
         clean_ = true;
-        position_ = numpy_->position;
-        std::copy_n(numpy_->words, FIRST, first_);
+        numpy_seen_.see(numpy_->position, numpy_->words);
     }
 
     nb::bytes numpy_state() const {
@@ -89,24 +99,63 @@ public:
     }
 
 private:
-    bool untouched() const {
-        return clean_ && numpy_ && numpy_->position == position_ && std::equal(first_, first_ + FIRST, numpy_->words);
+    // How a twister stood: some words tell, as all are made anew after the last has been given.
+    struct Seen {
+        static constexpr int FIRST = 16;
+        int position = -1;
+        uint32_t first[FIRST];
+        void see(int at, const uint32_t* words) { position = at, std::copy_n(words, FIRST, first); }
+        bool still(int at, const uint32_t* words) const { return at == position && std::equal(first, first + FIRST, words); }
+    };
+
+    bool untouched() const { return clean_ && numpy_ && numpy_seen_.still(numpy_->position, numpy_->words); }
+
+    void look_again() {
+        if (!numpy_bits_().is(numpy_owner_)) look();
     }
 
-    static constexpr int FIRST = 16;  // words by which a state is known: all are made anew after the last has been given
-    nb::object python_, seed_numpy_, numpy_bits_, numpy_owner_;
+    void start_python(uint64_t key) {
+        seeding::start(key, 0, state_->words);
+        state_->index = Twister::N;
+        nb::setattr(python_, "gauss_next", nb::none());
+        python_seen_.see(state_->index, state_->words);
+    }
+
+    void start_numpy(uint64_t key) {
+        if (!numpy_) {
+            numpy_anew_(key);
+            look();
+            return has_no_normal();
+        }
+        if (!untouched()) seed_numpy_(nb::int_(uint32_t(key)));  // a second normal number may be kept, which only NumPy can drop
+        seeding::start(key, 1, numpy_->words);
+        numpy_->position = Twister::N;
+        has_no_normal();
+    }
+
+    void start_used(uint64_t place) {
+        const uint64_t key = mix(row_ + place);
+        start_default(key);
+        if (!python_seen_.still(state_->index, state_->words)) start_python(key);
+        look_again();
+        if (!untouched()) start_numpy(key);
+    }
+
+    nb::object python_, seed_numpy_, numpy_bits_, numpy_anew_, numpy_owner_;
     PythonState* state_;
     NumpyState* numpy_ = nullptr;
-    bool clean_ = false;  // whether NumPy keeps no normal number, unless it drew since: its state was this then
-    int position_ = 0;
-    uint32_t first_[FIRST];
+    uint64_t row_ = 0;
+    bool clean_ = false;  // whether NumPy keeps no normal number, unless it drew since: its state was `numpy_seen_` then
+    Seen numpy_seen_, python_seen_;
 };
 
 }  // namespace
 
 FW_BIND(m) {
     nb::class_<Starter>(m, "Starter")
-        .def(nb::init<nb::object, size_t, nb::object, nb::object>())
+        .def(nb::init<nb::object, size_t, nb::object, nb::object, nb::object>())
+        .def("row", &Starter::row)
+        .def("load", &Starter::load)
         .def("look", &Starter::look)
         .def("has_no_normal", &Starter::has_no_normal)
         .def("start", &Starter::start)

@@ -5,7 +5,7 @@
 
 namespace fw {
 
-// `default_generator._start(seed, 1)`; false where `random` has not told which it is.
-bool start_default(uint64_t seed);
+// `default_generator._start(seed, 1)`; RuntimeError where `random` has not told which it is.
+void start_default(uint64_t seed);
 
 }  // namespace fw
