@@ -15,6 +15,7 @@
 namespace fw {
 
 constexpr int MOST_DIMS = 32;
+constexpr int64_t LEAST_BLOCK = 128;  // elements that are computed together
 constexpr int64_t SHORT_LINE = 16;  // elements of a line up to which lines are copied together
 
 // Dimensions in order; those of which neither comes before the other keep theirs.
@@ -43,6 +44,20 @@ struct Operand {
 
 using OperandList = Few<Operand, 4>;
 
+// The elements of an operand of which blocks are taken: those that come again with each block are found once.
+template <class T> struct Gathered {
+    bool repeats = false;
+    const T* values = nullptr;
+    int64_t count = 0;  // from the beginning of a block
+
+    // n elements, from the beginning of a block if `first`; find() finds them.
+    template <class F> const T* of(bool first, int64_t n, F&& find) {
+        if (repeats && first && n <= count) return values;
+        values = find(), count = first ? n : 0;
+        return values;
+    }
+};
+
 struct Layout {
     int ndim = 0, merged = 0;
     int64_t shape[MOST_DIMS];
@@ -58,6 +73,38 @@ struct Layout {
 
     // Elements in a row of the innermost dimension, of those merged.
     int64_t line() const { return merged ? sizes[merged - 1] : size; }
+
+    // After how many elements an operand that is broadcast along the first dimensions comes again; 0 of others.
+    int64_t period(const Operand& o) const {
+        if (o.flat || o.constant || merged < 2 || o.strides[0]) return 0;
+        int64_t n = 1;
+        for (int d = merged - 1; d > 0; --d) n *= sizes[d];
+        for (int d = 1; d < merged - 1 && !o.strides[d]; ++d) n /= sizes[d];
+        return n;
+    }
+
+    // Whether it comes again with each block of so many elements.
+    bool repeats(const Operand& o, int64_t block) const {
+        const int64_t n = period(o);
+        return n && block % n == 0;
+    }
+
+    // How many elements of these operands to take at a time, of `most`: what is broadcast comes again with each block, or no
+    // line is copied, as blocks end where lines do.
+    int64_t block(const OperandList& operands, int64_t most) const {
+        int64_t again = 0;
+        bool flat = true;
+        for (const Operand& o : operands) {
+            const int64_t n = period(o);
+            if (n <= most) again = std::max(again, n);
+            flat = flat && (o.flat || o.constant);
+        }
+        if (again) return most / again * again;
+        if (flat || line() < LEAST_BLOCK) return most;
+        if (line() <= most) return most / line() * line();
+        const int64_t parts = (line() + most - 1) / most;
+        return line() % parts == 0 ? line() / parts : most;
+    }
 
     // How far elements that are neighbours in dimension d are apart in the order of their numbers.
     int64_t apart(int d) const { return order[d] / itemsize; }
@@ -166,9 +213,10 @@ struct Layout {
         if (has_short_lines()) {
             each_lines(o, at, n, [=](const char* p, int64_t lines, int64_t apart, int64_t line, int64_t stride, int64_t offset) {
                 T* to = buffer + offset;
-                if (lines > 1 && apart == 0) repeat_line<T>(to, p, lines, line, stride);
+                if (stride == int64_t(sizeof(T)) && apart == line * stride) std::memcpy(to, p, size_t(lines * apart));
                 else if (stride == int64_t(sizeof(T)))
                     copy_short_lines(reinterpret_cast<char*>(to), line * stride, p, apart, lines, line * stride);
+                else if (lines > 1 && apart == 0) repeat_line<T>(to, p, lines, line, stride);
                 else if (stride == 0) spread_lines<T>(to, p, lines, line, apart);
                 else if (line == 2) take_lines<T, 2>(to, p, lines, apart, line, stride);
                 else if (line == 3) take_lines<T, 3>(to, p, lines, apart, line, stride);

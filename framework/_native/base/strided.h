@@ -119,6 +119,10 @@ template <class T> FW_INLINE void put_line(char* to, int64_t stride, const T* fr
 // end.
 template <int B> void copy_short_lines(char* to, int64_t next, const char* from, int64_t apart, int64_t lines, int64_t bytes) {
     struct Piece { char bytes[B]; } first, last;
+    if (bytes == B && apart == 0)
+        for (std::memcpy(&first, from, B); lines > 0; --lines, to += next) std::memcpy(to, &first, B);
+    if (bytes == B)
+        for (; lines > 0; --lines, from += apart, to += next) std::memcpy(&first, from, B), std::memcpy(to, &first, B);
     for (; lines > 0; --lines, from += apart, to += next) {
         std::memcpy(&first, from, B), std::memcpy(&last, from + bytes - B, B);
         std::memcpy(to, &first, B), std::memcpy(to + bytes - B, &last, B);

@@ -30,19 +30,10 @@ template <class T> std::vector<typename FusedRun<T>::Ahead> FusedRun<T>::ahead()
 }
 
 template <class T> int64_t FusedRun<T>::block() const {
-    int64_t buffers = program.registers + int64_t(program.constants.size()) + 1, line = 0;
-    bool flat = true;
-    for (const Operand& o : operands) {
-        buffers += !o.flat;
-        flat = flat && (o.flat || o.constant);
-    }
-    line = flat ? 0 : layout.line();
+    int64_t buffers = program.registers + int64_t(program.constants.size()) + 1;
+    for (const Operand& o : operands) buffers += !o.flat;
     const int64_t fit = L1_BYTES / int64_t(sizeof(T)) / buffers / 64 * 64;
-    const int64_t most = std::min(std::max(fit, LEAST_BLOCK), STEPS_BLOCK);
-    if (line < LEAST_BLOCK) return most;
-    if (line <= most) return most / line * line;
-    const int64_t parts = (line + most - 1) / most;
-    return line % parts == 0 ? line / parts : most;
+    return layout.block(operands, std::min(std::max(fit, LEAST_BLOCK), STEPS_BLOCK));
 }
 
 template <class T> void FusedRun<T>::operator()(int64_t begin, int64_t end) const {
@@ -50,8 +41,10 @@ template <class T> void FusedRun<T>::operator()(int64_t begin, int64_t end) cons
     const int64_t whole = block(), size = (std::min(whole, end - begin) + 63) / 64 * 64;
     T* free = reinterpret_cast<T*>(asked_once(memory));
     T* slots[MOST_SLOTS];
+    Gathered<T> held[MOST_SLOTS];
     int slot = 0;
     for (const Operand& o : operands) {
+        held[slot].repeats = layout.repeats(o, whole);
         slots[slot] = o.flat ? nullptr : free;
         free += slots[slot] ? size : 0;
         if (o.constant) {
@@ -73,8 +66,8 @@ template <class T> void FusedRun<T>::operator()(int64_t begin, int64_t end) cons
         const T* inputs[MOST_SLOTS];
         for (int i = 0; i < program.arguments; ++i) {
             const Operand& o = operands[i];
-            inputs[i] = o.flat ? reinterpret_cast<const T*>(o.data) + at
-                               : o.constant ? slots[i] : layout.template gather<T>(o, slots[i], at, n);
+            inputs[i] = o.flat ? reinterpret_cast<const T*>(o.data) + at : o.constant ? slots[i]
+                : held[i].of(at % whole == 0, n, [&] { return layout.template gather<T>(o, slots[i], at, n); });
         }
         for (int i = 0; i < count; ++i) slots[slot + i] = results[i] + at;
         auto in = [&](int s) { return s < program.arguments ? inputs[s] : slots[s]; };

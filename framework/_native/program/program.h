@@ -15,7 +15,7 @@ template <class T> using Instruction = void (*)(T* d, const T* a, const T* b, co
 
 constexpr int MOST_SLOTS = 64;            // arguments, constants, registers and the result of a program
 constexpr int64_t L1_BYTES = 24 << 10;    // what the registers of a block may take
-constexpr int64_t LEAST_BLOCK = 128, MOST_BLOCK = 2048;
+constexpr int64_t MOST_BLOCK = 2048;
 constexpr int64_t STEPS_BLOCK = 1024;      // of several steps: the stores of the last one, if they are few, wait in the
                                           // processor while the next block is computed
 constexpr int64_t SCRATCH_BYTES = std::max<int64_t>(L1_BYTES, (MOST_SLOTS + 2) * LEAST_BLOCK * 8);
@@ -125,7 +125,7 @@ template <class T> struct Run {
     void bare_lines(int64_t begin, int64_t end, T* to, Lines kind) const;
     int64_t block() const;
     void blocks(int64_t begin, int64_t end, T* to, Use use) const;
-    const T* argument(const Operand& o, bool truth, T* buffer, bool& filled, int64_t at, int64_t n, int64_t size) const;
+    const T* argument(const Operand& o, bool truth, T* buffer, Gathered<T>& held, int64_t at, int64_t n, int64_t whole) const;
 };
 
 }  // namespace fw

@@ -36,45 +36,28 @@ template <class T> bool Run<T>::settings_are_numbers() const {
     return true;
 }
 
-// Numbers in a block. Where operands are broadcast, blocks end where their lines do: no line is copied then.
+// Numbers in a block.
 template <class T> int64_t Run<T>::block() const {
     int64_t buffers = program.registers + int64_t(program.constants.size()) + 2;
-    bool flat = true;
-    for (const Operand& o : operands) {
-        buffers += !o.flat;
-        flat = flat && (o.flat || o.constant);
-    }
+    for (const Operand& o : operands) buffers += !o.flat;
     const int64_t fit = L1_BYTES / int64_t(sizeof(T)) / buffers / 64 * 64;
     const int64_t limit = compiled.steps.size() > 1 ? STEPS_BLOCK : MOST_BLOCK;
     int64_t most = std::min(std::max(fit, LEAST_BLOCK), limit);
-    const int64_t line = flat ? 0 : layout.line();
     if (target && std::abs(target->strides[layout.merged - 1]) >= FAR) most = LEAST_BLOCK;
-    if (line < LEAST_BLOCK) return most;
-    if (line <= most) return most / line * line;
-    const int64_t parts = (line + most - 1) / most;
-    return line % parts == 0 ? line / parts : most;
+    return layout.block(operands, most);
 }
 
 template <class T>
-const T* Run<T>::argument(const Operand& o, bool truth, T* buffer, bool& filled, int64_t at, int64_t n,
-                          int64_t size) const {
+const T* Run<T>::argument(const Operand& o, bool truth, T* buffer, Gathered<T>& held, int64_t at, int64_t n,
+                          int64_t whole) const {
     if (!buffer) return reinterpret_cast<const T*>(o.data) + at;
-    if (o.constant) {
-        if (!filled) {
-            T value;
-            if (truth) value = bits<T>(Int<T>(-(*o.data != 0)));
-            else std::memcpy(&value, o.data, sizeof value);
-            std::fill(buffer, buffer + size, value);
-            filled = true;
-        }
-        return buffer;
-    }
-    if (truth) {
+    if (o.constant) return held.values;
+    return held.of(at % whole == 0, n, [&]() -> const T* {
+        if (!truth) return layout.template gather<T>(o, buffer, at, n);
         char room[MOST_BLOCK];
         widen(o.flat ? o.data + at : layout.template gather<char>(o, room, at, n), buffer, n);
         return buffer;
-    }
-    return layout.template gather<T>(o, buffer, at, n);
+    });
 }
 
 // Computes the elements [begin, end) block by block: into `to`, or where `use` then finds them.
@@ -82,11 +65,20 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
     const int64_t whole = block(), size = (std::min(whole, end - begin) + 63) / 64 * 64;
     T* free = reinterpret_cast<T*>(asked_once(memory));
     T* slots[MOST_SLOTS];
-    bool filled[MOST_SLOTS] = {};
+    Gathered<T> held[MOST_SLOTS];
     int slot = 0, first_step = 0;
     for (const Operand& o : operands) {
         slots[slot] = o.flat && !program.truth[slot] ? nullptr : free;
-        free += slots[slot++] ? size : 0;
+        free += slots[slot] ? size : 0;
+        held[slot].repeats = layout.repeats(o, whole);
+        if (o.constant) {
+            T value;
+            if (program.truth[slot]) value = bits<T>(Int<T>(-(*o.data != 0)));
+            else std::memcpy(&value, o.data, sizeof value);
+            std::fill(slots[slot], slots[slot] + size, value);
+            held[slot].values = slots[slot];
+        }
+        ++slot;
     }
     for (T c : compiled.constants) {
         std::fill(free, free + size, c);
@@ -113,7 +105,7 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
         n = std::min(whole - at % whole, end - at);
         const T* inputs[MOST_SLOTS];
         for (int i = 0; i < program.arguments; ++i)
-            inputs[i] = argument(operands[i], program.truth[i], slots[i], filled[i], at, n, size);
+            inputs[i] = argument(operands[i], program.truth[i], slots[i], held[i], at, n, whole);
         T* place = to ? to + (at - begin) : straight ? layout.template in_a_row<T>(*target, at, n) : nullptr;
         slots[slot] = place ? place : free;
         if (place && steps > 1)  // the result's lines come while the first steps compute
