@@ -11,7 +11,7 @@ import framework as fw
 from framework import _native
 from framework.ops.image import fractional, places
 from framework.ops.index.embedding_bag import bag_rows
-from framework.ops.linalg.distances import pdist_grad, pdist_op
+from framework.ops.linalg.distances import cdist_grad, cdist_op, pdist_grad, pdist_op
 from framework.ops.losses import ctc
 from framework.ops.losses.classes import nll_grad, nll_op
 from framework.ops.losses.elements import _reals_within
@@ -54,7 +54,23 @@ def test_nll_loss(n, c, rest, weighted, reduction, dtype, seed):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(2, 9), st.integers(1, 20), st.sampled_from([1.0, 2.0]), DTYPES, SEEDS)
+@given(st.sampled_from([1, 3, 4, 5, 9, 70]), st.sampled_from([1, 7, 8, 16, 33, 140]), st.sampled_from([1, 7, 20, 33, 70]),
+       st.sampled_from([1.0, 2.0]), DTYPES, SEEDS)
+def test_distances(m, n, k, p, dtype, seed):
+    draw = np.random.default_rng(seed)
+    x, y = (draw.standard_normal((2, size, k)).round(1).astype(dtype) for size in (m, n))
+    x[:, -1] = y[:, 0]
+    out = cdist_op.plain(x, y, p=p)
+    same(native(cdist_op, x, y, p=p), out, dtype)
+    g = draw.standard_normal(out.shape).round(1).astype(dtype)
+    if seed % 2:
+        g[0, 0, 0] = 0
+    layout = {"p": p, "wanted": (True, True)}
+    same(native(cdist_grad, g, x, y, out, **layout), cdist_grad.plain(g, x, y, out, **layout), dtype)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(2, 9) | st.just(70), st.integers(1, 20) | st.just(70), st.sampled_from([1.0, 2.0]), DTYPES, SEEDS)
 def test_distances_within(n, k, p, dtype, seed):
     draw = np.random.default_rng(seed)
     x = draw.standard_normal((n, k)).round(1).astype(dtype)
