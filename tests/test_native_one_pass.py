@@ -54,8 +54,8 @@ def test_nll_loss(n, c, rest, weighted, reduction, dtype, seed):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.sampled_from([1, 3, 4, 5, 9, 70]), st.sampled_from([1, 7, 8, 16, 33, 140]), st.sampled_from([1, 7, 20, 33, 70]),
-       st.sampled_from([1.0, 2.0]), DTYPES, SEEDS)
+@given(st.sampled_from([1, 3, 4, 5, 9, 70]), st.sampled_from([1, 7, 8, 16, 33, 140]),
+       st.sampled_from([1, 7, 20, 33, 70]), st.sampled_from([1.0, 2.0]), DTYPES, SEEDS)
 def test_distances(m, n, k, p, dtype, seed):
     draw = np.random.default_rng(seed)
     x, y = (draw.standard_normal((2, size, k)).round(1).astype(dtype) for size in (m, n))
@@ -70,7 +70,8 @@ def test_distances(m, n, k, p, dtype, seed):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(2, 9) | st.just(70), st.integers(1, 20) | st.just(70), st.sampled_from([1.0, 2.0]), DTYPES, SEEDS)
+@given(st.integers(2, 9) | st.just(70), st.integers(1, 20) | st.just(70), st.sampled_from([1.0, 2.0]),
+       DTYPES, SEEDS)
 def test_distances_within(n, k, p, dtype, seed):
     draw = np.random.default_rng(seed)
     x = draw.standard_normal((n, k)).round(1).astype(dtype)
