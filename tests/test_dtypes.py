@@ -99,3 +99,25 @@ def test_finfo_and_iinfo():
         fw.finfo(fw.int8)
     with pytest.raises(TypeError, match="wanted an integer"):
         fw.iinfo(fw.float32)
+
+
+@pytest.mark.filterwarnings("ignore:.*imaginary part")
+@pytest.mark.parametrize("given", NAMES)
+def test_copy_converts_into_memory_of_any_layout(given):
+    rows = (fw.arange(24).reshape(4, 6) % 7).to(dtypes.as_dtype(given))
+    sources = [rows, rows.t().contiguous().t(), rows[:1], fw.cat([rows, rows], 1)[:, ::2][:, :6]]
+    for dtype in dtypes.ALL:
+        for x in sources:
+            base = fw.zeros(8, 12).to(dtype)
+            for y in (fw.zeros(4, 6).to(dtype), fw.zeros(6, 4).to(dtype).t(), base[2:6, 3:9], base[::2, ::2]):
+                y.copy_(x)
+                assert y.equal(x.to(dtype).expand(4, 6))
+            assert int((base != 0).sum()) <= 48
+
+
+@pytest.mark.parametrize("dtype", [fw.int32, fw.float64])
+def test_copy_converts_what_lies_in_the_same_memory(dtype):
+    memory = fw.arange(12.0)
+    halves = memory.view(dtype)
+    wanted = memory[:halves.numel()].to(dtype)
+    assert halves.copy_(memory[:halves.numel()]).equal(wanted)

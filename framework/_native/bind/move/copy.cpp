@@ -54,23 +54,28 @@ bool are_channels_last(int ndim, const int* axes) {
     return true;
 }
 
+bool add_broadcast(Block& b, const Array& from, const Array& to) {
+    const int front = to.ndim() - from.ndim();
+    if (front < 0) return false;
+    for (int d = 0; d < to.ndim(); ++d) {
+        const int own = d - front;
+        const bool repeated = own < 0 || from.shape(own) != to.shape(d);
+        if (repeated && own >= 0 && from.shape(own) != 1) return false;
+        b.add(to.shape(d), repeated ? 0 : from.stride(own), to.stride(d));
+    }
+    return true;
+}
+
 bool copy_over(const Array& from, const Array& to) {
     const int bytes = item_bytes(to);
     if (!bytes || !item_bytes(from) || !to.writeable() || PyArray_DESCR(from.p) != PyArray_DESCR(to.p)) return false;
-    const int front = to.ndim() - from.ndim();
-    if (front < 0) return false;
-    for (int d = 0; d < from.ndim(); ++d)
-        if (from.shape(d) != to.shape(front + d) && from.shape(d) != 1) return false;
+    Block b;
+    if (!add_broadcast(b, from, to)) return false;
     if (!to.size()) return true;
     if (from.data<char>() == to.data<char>() && from.same_shape(to) && std::equal(to.strides(), to.strides() + to.ndim(), from.strides()))
         return true;  // onto itself, as where `x[key] += 1` ends
     if (share_memory(from, to) || !elements_apart(to.ndim(), to.shape(), to.strides(), bytes)) return false;
     Release release(to.size() * bytes, Writes::memory);
-    Block b;
-    for (int d = 0; d < to.ndim(); ++d) {
-        const bool repeated = d < front || from.shape(d - front) != to.shape(d);
-        b.add(to.shape(d), repeated ? 0 : from.stride(d - front), to.stride(d));
-    }
     copy_block(b, bytes, from.data<char>(), to.data<char>());
     return true;
 }

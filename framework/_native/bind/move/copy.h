@@ -48,6 +48,8 @@ Array owner_of(Array x);  // the array that has the memory which x is a view of
 bool elements_apart(int ndim, const npy_intp* shape, const npy_intp* strides, int64_t itemsize);
 bool are_channels_last(int ndim, const int* axes);  // whether dimensions in this order in memory are those of such images
 bool share_memory(const Array& a, const Array& b);  // or lie between each other's elements
+// The dimensions of `to`, and how `from` broadcasts to them; false if it does not.
+bool add_broadcast(Block& b, const Array& from, const Array& to);
 // to[...] = from[...], which broadcasts; false, and nothing done, unless they are of one dtype and no two elements share memory.
 bool copy_over(const Array& from, const Array& to);
 bool fill_over(const Pair& bits, const Array& to);  // the same with one element everywhere
@@ -62,5 +64,8 @@ bool element(nb::handle value, const Array& array, Pair& bits);
 
 // Elements of x, of which there are some, as numbers of another type; not_implemented() for types that are no numbers.
 nb::object converted(Array x, PyArray_Descr* wanted);
+// to[...] = from[...] likewise, which broadcasts; false, and nothing done, of other types, where the two share memory, and where
+// elements of `to` have gaps between them in every dimension.
+bool convert_into(const Array& from, const Array& to);
 
 }  // namespace fw::moving

@@ -188,40 +188,18 @@ bool write_over(nb::handle x, Array out) {
     return element_of(PyArray_DESCR(out.p), x.ptr(), bits) && moving::fill_over(bits, out);
 }
 
-// Whether NumPy makes every number of one type one of another as `cast` does, without a word: truth of any, whole numbers of whole ones
-// and of floating ones that reach as far, and others where none is lost.
-bool turns_into(PyArray_Descr* from, PyArray_Descr* to) {
-    const auto rank = [](char kind) { return kind == 'b' ? 0 : kind == 'i' || kind == 'u' ? 1 : kind == 'f' ? 2 : kind == 'c' ? 3 : -1; };
-    const int x = rank(from->kind), y = rank(to->kind);
-    return x >= 0 && y >= x && (x == 0 || (x == 1 && (y == 1 || (y == 2 && to->type_num != NPY_HALF))) || PyArray_CanCastSafely(from->type_num, to->type_num));
-}
-
-template <class T> void from_truth(PyArrayObject* a, PyArrayObject* b) {
-    auto* to = static_cast<T*>(PyArray_DATA(a));
-    const auto* from = static_cast<const npy_bool*>(PyArray_DATA(b));
-    const npy_intp n = PyArray_SIZE(a);
-    for (npy_intp i = 0; i < n; ++i) to[i] = T(from[i] != 0);
-}
-
-// Of truth in rows, which is what comparisons give.
-bool truth_over(PyArrayObject* a, PyArrayObject* b) {
-    if (PyArray_TYPE(b) != NPY_BOOL || !PyArray_ISCARRAY(a) || !PyArray_IS_C_CONTIGUOUS(b)) return false;
-    switch (PyArray_TYPE(a)) {
-        case NPY_FLOAT: return from_truth<float>(a, b), true;
-        case NPY_DOUBLE: return from_truth<double>(a, b), true;
-        case NPY_INT64: return from_truth<int64_t>(a, b), true;
-        case NPY_INT32: return from_truth<int32_t>(a, b), true;
-        default: return false;
-    }
-}
-
 }  // namespace
 
 bool convert_over(PyArrayObject* a, PyArrayObject* b) {
-    if (!PyArray_SAMESHAPE(a, b) || !turns_into(PyArray_DESCR(b), PyArray_DESCR(a))) return false;
-    const auto to = ArrayLayout::extent(a), from = ArrayLayout::extent(b);
-    if ((from.first < to.second && to.first < from.second) || !nobody_looks()) return false;  // NumPy writes over what it is to read
-    if (!truth_over(a, b) && PyArray_CopyInto(a, b) < 0) throw nb::python_error();
+    if (!PyArray_ISBEHAVED(a) || !PyArray_ISBEHAVED_RO(b)) return false;
+    if (PyArray_DESCR(b)->kind == 'c' && PyArray_DESCR(a)->kind != 'c') return false;  // with a warning
+    if (!nobody_looks()) return false;
+    const Array from{b}, to{a};
+    if (moving::convert_into(from, to)) return true;
+    if (!PyArray_SAMESHAPE(a, b) || !PyArray_SIZE(a)) return false;
+    const nb::object made = moving::converted(from, PyArray_DESCR(a));
+    if (made.ptr() == Py_NotImplemented) return false;
+    take_over(a, reinterpret_cast<PyArrayObject*>(made.ptr()));
     return true;
 }
 
@@ -232,7 +210,7 @@ template <bool SPREAD> nb::object copy(PyObject* const* args) {
     const Held a = memory_of(args[0]), b = array_of(args[1]);
     if (!a || !b || is_followed(args[1]) || args[0] == args[1]) return nb::object();
     if (PyArray_DESCR(a) != PyArray_DESCR(b)) {
-        if (!SPREAD || PyArray_SIZE(a) >= LARGE || !convert_over(a, b)) return nb::object();
+        if (!SPREAD || !convert_over(a, b)) return nb::object();
         bump(args[0], args[2]);
         return nb::borrow(args[0]);
     }
