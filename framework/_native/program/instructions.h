@@ -273,6 +273,20 @@ template <class T> void f_lerp_near(T* d, const T* a, const T* b, const T* c, in
     if (std::abs(*b) < T(0.5)) f_lerp<T>(d, a, b, c, n);
     else f_lerp<T>(d, c, &rest, a, n);
 }
+// Powers that are few multiplications, a quotient or a root.
+template <class T> void f_pow(T* d, const T* a, const T* b, const T* c, int64_t n) {
+    const T y = *b;
+    if (y == 0) each(d, a, n, [](Vec<T>) -> Vec<T> { return splat<T>(1); });
+    else if (y == 1) i_copy<T>(d, a, b, c, n);
+    else if (y == 2) each(d, a, n, [](Vec<T> x) -> Vec<T> { return x * x; });
+    else if (y == 3) each(d, a, n, [](Vec<T> x) -> Vec<T> { return x * x * x; });
+    else if (y == 4) each(d, a, n, [](Vec<T> x) -> Vec<T> { return (x * x) * (x * x); });
+    else if (y == T(0.5)) i_sqrt<T>(d, a, b, c, n);
+    else if (y == T(-0.5)) i_rsqrt<T>(d, a, b, c, n);
+    else if (y == -1) i_reciprocal<T>(d, a, b, c, n);
+    else if (y == -2) each(d, a, n, [](Vec<T> x) -> Vec<T> { return splat<T>(1) / (x * x); });
+    else each_long(d, a, n, [y](Vec<T> x) -> Vec<T> { return math::pow<Vec<T>>(x, splat<T>(y)); });
+}
 template <class T> void f_outside(T* d, const T* a, const T* b, const T* c, int64_t n) {
     const Vec<T> y = splat<T>(*b), z = splat<T>(*c);
     each(d, a, n, [y, z](Vec<T> x) -> Vec<T> { return as_numbers<T>((x <= y) | (x >= z)); });
@@ -361,7 +375,7 @@ template <class T> struct Instructions<T, false> {
         I(silu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16), I(sinh, 20),
         I(cosh, 20), I(asinh, 25), I(acosh, 25), I(atanh, 25), I(floor, 1), I(ceil, 1), I(trunc, 1), I(rint, 1), I(frac, 2),
         I(hard_gate, 7), I(hardswish, 8), I(hardswish_slope, 8), I2_OF_3(lerp_near, 8), I(smooth, 10), I(huber, 7), I(nextafter, 6),
-        I(rsqrt, 6), I(pow, 50), I(atan2, 25), I(hypot, 12), I(fmod, 50), I(remainder, 50), I(copysign, 1),
+        I(rsqrt, 6), I2(pow, 50), I(atan2, 25), I(hypot, 12), I(fmod, 50), I(remainder, 50), I(copysign, 1),
         I3(finite_or, 3)};
 };
 #undef FW_FOR_ALL

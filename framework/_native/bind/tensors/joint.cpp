@@ -8,28 +8,26 @@
 namespace fw::tensors {
 
 PyArray_Descr* joint(PyArrayObject* a, PyArrayObject* b) {
-    if (PyArray_SIZE(a) >= LARGE || PyArray_SIZE(b) >= LARGE) return nullptr;
     constexpr const char* categories = "bif";
-    const auto kind = [](PyArrayObject* x) { return PyArray_DESCR(x)->kind == 'V' ? 'f' : PyArray_DESCR(x)->kind; };  // bfloat16
+    const auto kind = [](PyArrayObject* x) {
+        const PyArray_Descr* type = PyArray_DESCR(x);
+        return type->kind == 'V' ? 'f' : type->type_num == NPY_UINT8 ? 'i' : type->kind;  // bfloat16
+    };
     const char *of_a = std::strchr(categories, kind(a)), *of_b = std::strchr(categories, kind(b));
     if (!of_a || !of_b || !*of_a || !*of_b) return nullptr;
     PyArrayObject* wins = nullptr;
     if (of_a != of_b) wins = of_a > of_b ? a : b;
     else if ((PyArray_NDIM(a) > 0) != (PyArray_NDIM(b) > 0)) wins = PyArray_NDIM(a) ? a : b;
     else wins = PyArray_ITEMSIZE(a) > PyArray_ITEMSIZE(b) ? a : b;
+    if (of_a == of_b && *of_a == 'i' && PyArray_ITEMSIZE(a) == PyArray_ITEMSIZE(b)) return nullptr;  // with a sign and without
     const bool narrows = of_a == of_b && PyArray_ITEMSIZE(wins) < std::max(PyArray_ITEMSIZE(a), PyArray_ITEMSIZE(b));
     if (narrows && (*of_a != 'f' || (PyArray_NDIM(a) && PyArray_NDIM(b)))) return nullptr;
     return of_a == of_b && *of_a == 'f' && PyArray_ITEMSIZE(wins) < 4 ? nullptr : PyArray_DESCR(wins);
 }
 
 nb::object converted(PyArrayObject* a, PyArray_Descr* into) {
-    if (PyArray_TYPE(a) == NPY_DOUBLE && into->type_num == NPY_FLOAT) {  // NumPy would warn of what becomes infinite
-        NewArray number = new_array(0, nullptr, NPY_FLOAT);
-        *number.data<float>() = float(*static_cast<const double*>(PyArray_DATA(a)));
-        return give(number);
-    }
-    if (PyDataType_ELSIZE(into) == 2 && (into->kind == 'f' || into->kind == 'V') && PyArray_ISBEHAVED_RO(a) && PyArray_SIZE(a)) {
-        nb::object made = moving::converted(Array{a}, into);  // without that warning
+    if (PyArray_ISBEHAVED_RO(a) && PyArray_SIZE(a)) {
+        nb::object made = moving::converted(Array{a}, into);  // without NumPy's warning of what becomes infinite
         if (made.ptr() != Py_NotImplemented) return made;
     }
     Py_INCREF(into);

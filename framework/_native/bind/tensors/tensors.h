@@ -91,7 +91,7 @@ nb::object in_doubles(PyObject* kernel, PyObject* const* args, Py_ssize_t n, PyO
 bool element_of(PyArray_Descr* type, PyObject* number, moving::Pair& bits);
 constexpr npy_intp LARGE = 1 << 18;  // elements that are worth more than one thread
 // What two tensors of different dtypes are computed in, where that is one of theirs that holds all of the other's numbers, or a
-// floating one of 32 or 64 bits beside whole numbers: as `Elementwise.result_dtype` has it. Null for others, and large ones.
+// floating one of 32 or 64 bits beside whole numbers: as `Elementwise.result_dtype` has it. Null for others.
 PyArray_Descr* joint(PyArrayObject* a, PyArrayObject* b);
 // The elements in another dtype, in new memory.
 nb::object converted(PyArrayObject* a, PyArray_Descr* into);
