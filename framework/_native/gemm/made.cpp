@@ -58,4 +58,22 @@ template float trace(const float*, int64_t, int64_t);
 template double trace(const double*, int64_t, int64_t);
 template uint64_t trace(const uint64_t*, int64_t, int64_t);  // whole numbers, which may run over
 
+void triangle_places(int64_t rows, int64_t columns, int64_t offset, bool lower, int64_t* row, int64_t* column) {
+    for (int64_t i = 0; i < rows; ++i) {
+        const int64_t n = in_triangle(i, columns, offset, lower), first = lower ? 0 : columns - n;
+        for (int64_t j = 0; j < n; ++j) row[j] = i, column[j] = first + j;
+        row += n, column += n;
+    }
+}
+
+void choices(int64_t n, int64_t r, bool repeated, int64_t count, int64_t* out) {
+    for (int64_t j = 0; j < r && count; ++j) out[j] = repeated ? 0 : j;
+    for (int64_t i = 1; i < count; ++i, out += r) {
+        int64_t at = r - 1;  // the last that can grow
+        while (out[at] == (repeated ? n - 1 : n - r + at)) --at;
+        for (int64_t j = 0; j < at; ++j) out[r + j] = out[j];
+        for (int64_t j = at, next = out[at] + 1; j < r; ++j, next += !repeated) out[r + j] = next;
+    }
+}
+
 }  // namespace fw

@@ -1,5 +1,6 @@
 """Elements repeated and combined: repeat_interleave, combinations."""
 
+import math
 from itertools import combinations as _combinations
 from itertools import combinations_with_replacement
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...backends import cuda, device_code, device_flags
+from ...backends.native import native_or
 from ...dtypes import INTEGER
 from ...errors import DTypeError, ShapeError
 from ...quiet import quiet
@@ -20,6 +22,12 @@ from ..shape.broadcast import expand
 from ..shape.view import take_shape
 from .index import index_op
 
+def _choices_plain(n: int, r: int, repeated: bool, count: int) -> np.ndarray:
+    make = combinations_with_replacement if repeated else _combinations
+    return np.array(list(make(range(n), r)), np.int64).reshape(count, r)
+
+
+_choices = native_or("choices", _choices_plain)
 # along the last dimension, of what is in no graph on the CPU
 repeat_op = Op("repeat_each", "x", kernel=lambda xp, x, *, times: xp.repeat(x, times, axis=-1),
                native="repeat_each", moves=True,
@@ -113,7 +121,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         raise ShapeError(f"combinations: wanted a vector, got shape {list(input.shape)}")
     if r < 0:
         raise ValueError(f"combinations: r must not be negative, got {r}")
-    make = combinations_with_replacement if with_replacement else _combinations
-    rows = list(make(range(input.numel()), r)) if r else []
-    places = np.array(rows, np.int64).reshape(len(rows), r) if r else np.zeros((0,), np.int64)
+    n = input.numel()
+    count = 0 if not r or not n else math.comb(n + r - 1 if with_replacement else n, r)
+    places = _choices(n, r, with_replacement, count) if r else np.zeros((0,), np.int64)
     return index_op.run(input, led(from_array(places, input)), dims=(0,))

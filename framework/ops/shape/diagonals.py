@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...backends import backend_for, move
+from ...backends.native import native_or
 from ...device import CPU, as_device
 from ...dtypes import FLOATING, INEXACT, INTEGER, as_dtype, int64
 from ...errors import DTypeError, ShapeError
@@ -213,6 +214,7 @@ def _triangle(row: int, col: int, offset: int, lower: bool) -> np.ndarray:
     return np.array(compare.outer(np.arange(offset, row + offset), np.arange(col)).nonzero(), np.int64)
 
 
+_triangle = native_or("triangle_places", _triangle)
 _small_triangle = lru_cache(32)(_triangle)
 
 

@@ -78,9 +78,40 @@ nb::object traced(Array A) {
     return give(out);
 }
 
+constexpr int64_t MOST_LINES = int64_t(1) << 31;  // rows, columns and the like of what is made here
+
+nb::object triangle(int64_t rows, int64_t columns, int64_t offset, bool lower) {
+    if (rows < 0 || columns < 0 || rows >= MOST_LINES || columns >= MOST_LINES || offset <= -MOST_LINES || offset >= MOST_LINES) return not_implemented();
+    npy_intp shape[] = {2, 0};
+    for (int64_t i = 0; i < rows; ++i) shape[1] += in_triangle(i, columns, offset, lower);
+    if (!countable(shape, 2)) return not_implemented();
+    NewArray out = new_array(2, shape, NPY_INT64);
+    nb::object result = give(out);
+    Release release(out.size() * 8);
+    triangle_places(rows, columns, offset, lower, out.data<int64_t>(), out.data<int64_t>() + shape[1]);
+    return result;
+}
+
+// `count` has to be how many there are, which is looked at.
+nb::object choices_of(int64_t n, int64_t r, bool repeated, int64_t count) {
+    if (n < 0 || n >= MOST_LINES || r < 1 || r >= MOST_LINES) return not_implemented();
+    const int64_t of = repeated ? n + r - 1 : n;
+    __int128 all = of >= r && n ? 1 : 0;
+    for (int64_t k = 1; k <= std::min(r, of - r) && all <= INT64_MAX; ++k) all = all * (of - std::min(r, of - r) + k) / k;
+    const npy_intp shape[] = {count, r};
+    if (all != count || !countable(shape, 2)) return not_implemented();
+    NewArray out = new_array(2, shape, NPY_INT64);
+    nb::object result = give(out);
+    Release release(out.size() * 8);
+    choices(n, r, repeated, count, out.data<int64_t>());
+    return result;
+}
+
 }  // namespace
 
 FW_BIND(m) {
+    m.def("triangle_places", &triangle, nb::arg("row"), nb::arg("col"), nb::arg("offset"), nb::arg("lower"));
+    m.def("choices", &choices_of, nb::arg("n"), nb::arg("r"), nb::arg("repeated"), nb::arg("count"));
     m.def("kron", &kron, nb::arg("x"), nb::arg("y"));
     m.def("powers", &powers_of, nb::arg("x"), nb::kw_only(), nb::arg("count"), nb::arg("falling"));
     m.def("trace", &traced, nb::arg("A"));
