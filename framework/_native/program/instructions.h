@@ -46,6 +46,16 @@ template <class T, class F> FW_INLINE void each_long(T* d, const T* a, int64_t n
     }
 }
 
+// Two vectors at a time, whose chains of steps the processor goes through side by side.
+template <class T, class F> FW_INLINE void each_long_two(T* d, const T* a, int64_t n, F f) {
+    int64_t i = 0;
+    for (; i + 2 * lanes<T> <= n; i += 2 * lanes<T>) {
+        const Vec<T> x = f(load(a + i)), y = f(load(a + i + lanes<T>));
+        store<T>(d + i, x), store<T>(d + i + lanes<T>, y);
+    }
+    each_long(d + i, a + i, n - i, f);
+}
+
 template <class T, class F> FW_INLINE void each_long(T* d, const T* a, const T* b, int64_t n, F f) {
     for (int64_t i = 0; i < n; i += lanes<T>) {
         bool whole = i + lanes<T> <= n;
@@ -338,6 +348,20 @@ template <class T> void b_plus_quotient(T* d, const T* const* p, int64_t n) {
     each(d, p[0], p[1], p[5], n, [by](Vec<T> y, Vec<T> z, Vec<T> x) -> Vec<T> { return y / z * by + x; });
 }
 
+// x ndtr(x), g gelu_slope(x), y sigmoid(x), g silu_slope(x)
+template <class T> void b_gelu(T* d, const T* const* p, int64_t n) {
+    each_long_two(d, p[0], n, [](Vec<T> x) -> Vec<T> { return x * math::ndtr(x); });
+}
+template <class T> void b_gated(T* d, const T* const* p, int64_t n) {
+    each_long(d, p[0], p[3], n, [](Vec<T> x, Vec<T> y) -> Vec<T> { return y * math::sigmoid(x); });
+}
+template <class T> void b_silu_back(T* d, const T* const* p, int64_t n) {
+    each_long(d, p[0], p[3], n, [](Vec<T> x, Vec<T> g) -> Vec<T> { return g * math::silu_slope(x); });
+}
+template <class T> void b_gelu_back(T* d, const T* const* p, int64_t n) {
+    each_long(d, p[0], p[3], n, [](Vec<T> x, Vec<T> g) -> Vec<T> { return g * math::gelu_slope(x); });
+}
+
 #undef FW_UNARY
 #undef FW_BINARY
 #undef FW_TERNARY
@@ -395,6 +419,8 @@ template <class T, bool Whole> struct Boths {
 template <class T> struct Boths<T, false> {
     static constexpr Both<T> all[] = {
         plus_product<T>, {"div", "mul_add", 0, operands_of(3, 4), operands_of(0, 2), false, b_plus_quotient<T>},
+        {"ndtr", "mul", 1, operands_of(1, 1), 0, true, b_gelu<T>}, {"gelu_slope", "mul", 1, operands_of(1, 1), 0, false, b_gelu_back<T>},
+        {"sigmoid", "mul", 1, operands_of(1, 1), 0, false, b_gated<T>}, {"silu_slope", "mul", 1, operands_of(1, 1), 0, false, b_silu_back<T>},
         {"finite_or", "where_nan", 2, operands_of(1, 1), operands_of(6, 2), true, b_mended<T>},
         {"limit", "where_nan", 2, operands_of(1, 1), operands_of(6, 2), true, b_limited<T>}};
 };
