@@ -50,18 +50,29 @@ template <class T> FW_INLINE T get(const char* p) {
 }
 template <class T> FW_INLINE void put(char* p, T x) { memcpy(p, &x, sizeof x); }
 
-// A line from its end, 16 bytes at a time.
-template <class T> void copy_backwards(const char* from, char* to, int64_t n) {
+template <class T, int L, size_t... I> FW_INLINE void put_reversed(const char* from, char* to, std::index_sequence<I...>) {
+    typedef T Some __attribute__((vector_size(L * sizeof(T))));
+    const Some v = get<Some>(from);
+    put(to, __builtin_shufflevector(v, v, (L - 1 - int(I))...));
+}
+
+// A line of n elements from its end, L or more, L at a time; the last ones perhaps once more.
+template <class T, int L> FW_INLINE void copy_reversed(const char* from, char* to, int64_t n) {
     constexpr int64_t S = sizeof(T);
+    const auto some = [=](int64_t i) { put_reversed<T, L>(from - (i + L - 1) * S, to + i * S, std::make_index_sequence<L>()); };
     int64_t i = 0;
+#pragma GCC unroll 4
+    for (; i + L <= n; i += L) some(i);
+    if (i < n) some(n - L);
+}
+
+template <class T> FW_INLINE void copy_backwards(const char* from, char* to, int64_t n) {
+    constexpr int64_t S = sizeof(T);
     if constexpr (std::is_integral_v<T>) {
-        typedef T Some __attribute__((vector_size(16)));
-        constexpr int64_t L = 16 / S;
-        Some order;
-        for (int64_t k = 0; k < L; ++k) order[k] = T(L - 1 - k);
-        for (; i + L <= n; i += L) put(to + i * S, __builtin_shuffle(get<Some>(from - (i + L - 1) * S), order));
+        if (n >= lanes<T>) return copy_reversed<T, lanes<T>>(from, to, n);
+        if (n * S >= 16) return copy_reversed<T, 16 / S>(from, to, n);
     }
-    for (; i < n; ++i) put(to + i * S, get<T>(from - i * S));
+    for (int64_t i = 0; i < n; ++i) put(to + i * S, get<T>(from - i * S));
 }
 
 template <class T> void copy_line(const char* from, int64_t step, char* to, int64_t to_step, int64_t n) {
@@ -118,6 +129,10 @@ template <class T> void copy_lines(const Block& b, const char* from, char* to) {
                 lines = std::min(end - i, b.shape[inner - 1] - w.at[inner - 1]);
                 copy(from + w.from, b.from + inner - 1, to + w.to, b.to + inner - 1, lines, n);
             }
+            return;
+        }
+        if (step == -int64_t(sizeof(T)) && to_step == -step) {
+            for (int64_t i = begin; i < end; ++i, w.next()) copy_backwards<T>(from + w.from, to + w.to, n);
             return;
         }
         for (int64_t i = begin; i < end; ++i, w.next()) {
