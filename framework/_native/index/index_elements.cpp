@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t LINE = 64;
 constexpr int64_t CHUNK = 256;  // positions that are read and checked at once
+constexpr int64_t SHORT = 16;   // positions of a line up to which lines are gone along together
 constexpr int64_t LONG = 4096 * CHUNK;  // pairs between two questions whether to go on: one line may be all that there is
 
 }  // namespace
@@ -228,8 +229,47 @@ template <int64_t B, class F> bool each_pair(const Elements& p, int64_t begin, i
 
 // -- gather ---------------------------------------------------------------------------------------
 
+// Whether lines are long, and their elements lie side by side in all three arrays.
+template <class T> bool are_dense_lines(const Elements& p) {
+    constexpr int64_t B = sizeof(T);
+    return p.steps == 1 && p.bands == 1 && p.index_next == 8 && p.near_next == B && p.far_jump == B && p.width > SHORT;
+}
+
+// Of such lines pair(near, far) for all; each position is read once, and checked then. False if one is out of range, in
+// whose stead the first one was taken.
+template <class Near, class Far, class F>
+bool each_in_lines(const Elements& p, int64_t begin, int64_t end, const char* near, const char* far, F&& pair) {
+    bool good = true;
+    for (ElementLine l(p, begin); begin < end; ++begin, l.next()) {
+        const auto* index = reinterpret_cast<const int64_t*>(p.index + l.index);
+        auto* beside = reinterpret_cast<Near*>(const_cast<char*>(near) + l.near);
+        auto* line = reinterpret_cast<Far*>(const_cast<char*>(far) + l.far);
+        for (int64_t c = 0; c < l.width; c += LONG) {
+            if (c) listen();
+            const int64_t stop = std::min(l.width, c + LONG), n = p.n;
+#pragma GCC unroll 8
+            for (int64_t j = c; j < stop; ++j) {
+                int64_t k = once(index + j);
+                if (__builtin_expect(uint64_t(k) >= uint64_t(n), 0)) {
+                    k += k < 0 ? n : 0;
+                    if (uint64_t(k) >= uint64_t(n)) good = false, k = 0;
+                }
+                pair(beside[j], line[k]);
+            }
+        }
+    }
+    return good;
+}
+
 template <class T> bool gather_all(const Elements& p, const char* x, char* out) {
     std::atomic<bool> bad{false};
+    if (are_dense_lines<T>(p)) {
+        parallel(p.units(), grain_of(p.width * int64_t(sizeof(T))), [&](int64_t begin, int64_t end) {
+            const auto take = [](T& to, const T& from) { to = from; };
+            if (!each_in_lines<T, const T>(p, begin, end, out, x, take)) bad = true;
+        });
+        return !bad;
+    }
     const int64_t steps = are_short_units<sizeof(T)>(p) ? p.steps : 1;  // that stay together
     parallel(p.units() * p.steps / steps, grain_of(steps * p.band * int64_t(sizeof(T))), [&](int64_t begin, int64_t end) {
         const auto some = [=](int64_t near, int64_t next, int64_t far, const int64_t* offsets, int64_t m) {
@@ -271,7 +311,10 @@ template <class T, class C> bool scatter_all(const Elements& p, const char* src,
             else
                 for (int64_t j = 0; j < m; ++j) combine(at<T>(to, offsets[j]), at<T>(from, j * next));
         };
-        bool good = each_pair<B>(p, begin * p.steps, end * p.steps, some);
+        const auto put = [=](const T& from, T& to) { combine(to, from); };
+        const bool good = are_dense_lines<T>(p)
+            ? each_in_lines<const T, T>(p, begin, end, src, out, put)
+            : each_pair<B>(p, begin * p.steps, end * p.steps, some);
         if (!good) bad = true;
     });
     return !bad;
