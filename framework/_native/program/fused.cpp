@@ -60,6 +60,9 @@ template <class T> void FusedRun<T>::operator()(int64_t begin, int64_t end) cons
         free += size;
     }
     for (int i = 0; i < program.registers; ++i, free += size) slots[slot++] = free;
+    const Chosen<T> instructions(compiled, program.first_register(), [&](int s) {
+        return s >= program.arguments || operands[size_t(s)].constant;
+    });
     const std::vector<Ahead> later = ahead();
     for (int64_t at = begin, n; at < end; at += n) {
         n = std::min(whole - at % whole, end - at);
@@ -78,8 +81,8 @@ template <class T> void FusedRun<T>::operator()(int64_t begin, int64_t end) cons
         for (size_t i = 0; i < compiled.steps.size(); ++i) {
             for (; asked < later.size() && later[asked].step == i; ++asked)
                 ask_for<T>(later[asked].data + (at + n) * int64_t(sizeof(T)), std::min(whole, end - at - n));
-            const auto& [instruction, step] = compiled.steps[i];
-            instruction(slots[step.d], in(step.a), in(step.b), in(step.c), n);
+            const Step& step = compiled.steps[i].second;
+            instructions[i](slots[step.d], in(step.a), in(step.b), in(step.c), n);
         }
     }
 }

@@ -378,14 +378,14 @@ template <class T> struct Entry {
 // Those of all types of numbers, then those of whole ones, which cannot fail, or those of the others.
 #define I(name, cost) {#name, i_##name<T>, cost}
 #define I2(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, false}}
-#define I2_OF_3(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, false, nullptr, true}}
+#define I2_WHOLE(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, false, nullptr, true}}
 #define IT(name, cost, turned) {#name, i_##name<T>, cost, {f_##name<T>, false, f_##turned<T>}}
 #define I3(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, true}}
 #define FW_FOR_ALL                                                                                                    \
     I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), IT(add, 1, add), IT(sub, 1, sub_from), IT(mul, 1, mul), I2(maximum, 1), I2(minimum, 1),    \
         I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1), I(xor, 1), I(where, 1),      \
-        I2_OF_3(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I3(limit, 2), I3(sub_limit, 3), I2_OF_3(lerp, 3), I(where_positive, 2), \
-        I2_OF_3(where_nan, 2), I2_OF_3(above, 2), I2_OF_3(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3), I(sign, 3), I(heaviside, 3)
+        I2_WHOLE(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I3(limit, 2), I3(sub_limit, 3), I2_WHOLE(lerp, 3), I(where_positive, 2), \
+        I2_WHOLE(where_nan, 2), I2_WHOLE(above, 2), I2_WHOLE(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3), I(sign, 3), I(heaviside, 3)
 
 template <class T, bool Whole> struct Instructions {
     static constexpr Entry<T> all[] = {FW_FOR_ALL, {"bit_and", i_and<T>, 1}, {"bit_or", i_or<T>, 1},
@@ -398,14 +398,14 @@ template <class T> struct Instructions<T, false> {
         I(softplus_rest, 16), I(tanh, 16), I(sigmoid, 14), I(erf, 12), I(erfc, 16), I(ndtr, 16), I(gelu_slope, 16),
         I(silu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16), I(sinh, 20),
         I(cosh, 20), I(asinh, 25), I(acosh, 25), I(atanh, 25), I(floor, 1), I(ceil, 1), I(trunc, 1), I(rint, 1), I(frac, 2),
-        I(hard_gate, 7), I(hardswish, 8), I(hardswish_slope, 8), I2_OF_3(lerp_near, 8), I(smooth, 10), I(huber, 7), I(nextafter, 6),
-        I(rsqrt, 6), I2(pow, 50), I(atan2, 25), I(hypot, 12), I(fmod, 50), I(remainder, 50), I(copysign, 1),
+        I(hard_gate, 7), I(hardswish, 8), I(hardswish_slope, 8), I2_WHOLE(lerp_near, 8), I(smooth, 10), I(huber, 7), I(nextafter, 6),
+        I(rsqrt, 6), I2_WHOLE(pow, 50), I(atan2, 25), I(hypot, 12), I(fmod, 50), I(remainder, 50), I(copysign, 1),
         I3(finite_or, 3)};
 };
 #undef FW_FOR_ALL
 #undef I
 #undef I2
-#undef I2_OF_3
+#undef I2_WHOLE
 #undef IT
 #undef I3
 

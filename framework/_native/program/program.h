@@ -34,7 +34,7 @@ template <class T> struct Fixed {
     Instruction<T> run = nullptr;
     bool third = false;
     Instruction<T> turned = nullptr;
-    bool reads_third = false;  // whether there is a third one besides
+    bool not_by_lines = false;  // not of one number for each line: there is a third one besides, or its results are others
 };
 
 // Two steps that one loop computes: what the first one makes is the second one's operand `through`. p: the operands of both, a, b
@@ -54,6 +54,27 @@ template <class T> struct Compiled {
     std::vector<int> costs;  // of each step
     int cost = 0;
     bool fits = false;
+};
+
+// The loops of the first steps of a program, as many as are chosen: those for numbers where operands are the same throughout, as
+// numbers are, and what is made of them. is_number(slot): of arguments and constants.
+template <class T> struct Chosen {
+    static constexpr size_t MOST = 32;
+    const Compiled<T>& compiled;
+    Instruction<T> loops[MOST];
+
+    template <class F> Chosen(const Compiled<T>& compiled, int first_register, F&& is_number) : compiled(compiled) {
+        bool same[MOST_SLOTS] = {};
+        for (int s = 0; s < first_register; ++s) same[s] = is_number(s);
+        for (size_t i = 0; i < std::min(MOST, compiled.steps.size()); ++i) {
+            const auto& [ordinary, step] = compiled.steps[i];
+            const Fixed<T> fixed = compiled.fixed[i];
+            const bool quick = fixed.run && same[step.b] && (!fixed.third || same[step.c]);
+            loops[i] = quick ? fixed.run : ordinary;
+            same[step.d] = same[step.a] && same[step.b] && same[step.c];
+        }
+    }
+    Instruction<T> operator[](size_t i) const { return i < MOST ? loops[i] : compiled.steps[i].first; }
 };
 
 // What is known of a program for numbers of 16 bits (`program_bf16.cpp`): which loop of its own it has, if it is so short, and

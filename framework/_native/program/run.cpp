@@ -88,19 +88,8 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
     for (int i = 0; i < program.registers; ++i, free += size) slots[slot++] = free;
     const bool settled = program.once && settings_are_numbers();
     const bool straight = !to && target;  // values are needed where they belong only
-    bool made_once[MOST_SLOTS] = {};  // registers that hold one number from the first block on
-    for (int i = 0; settled && i < program.once; ++i) made_once[compiled.steps[i].second.d] = true;
-    auto one_number = [&](int s) { return is_number(s) || made_once[s]; };
     const int steps = int(compiled.steps.size());
-    constexpr int chosen_once = 32;  // those of longer programs with each block
-    Instruction<T> first_ones[chosen_once];
-    auto chosen = [&](int i) {
-        const auto& [ordinary, step] = compiled.steps[size_t(i)];
-        const Fixed<T> fixed = compiled.fixed[size_t(i)];
-        const bool quick = fixed.run && one_number(step.b) && (!fixed.third || one_number(step.c));
-        return quick ? fixed.run : ordinary;
-    };
-    for (int i = 0; i < std::min(steps, chosen_once); ++i) first_ones[i] = chosen(i);
+    const Chosen<T> instructions(compiled, program.first_register(), [&](int s) { return is_number(s); });
     for (int64_t at = begin, n; at < end; at += n) {
         n = std::min(whole - at % whole, end - at);
         const T* inputs[MOST_SLOTS];
@@ -113,8 +102,7 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
         auto in = [&](int s) { return s < program.arguments ? inputs[s] : slots[s]; };
         for (int i = first_step; i < steps; ++i) {
             const Step& step = compiled.steps[size_t(i)].second;
-            const auto instruction = i < chosen_once ? first_ones[i] : chosen(i);
-            instruction(slots[step.d], in(step.a), in(step.b), in(step.c), settled && i < program.once ? size : n);
+            instructions[size_t(i)](slots[step.d], in(step.a), in(step.b), in(step.c), settled && i < program.once ? size : n);
         }
         if (settled) first_step = program.once;
         if (!straight || !place) use(*this, slots[slot], at, n);
@@ -210,7 +198,7 @@ template <class T> typename Run<T>::Lines Run<T>::bare_kind() const {
     const bool whole = std::all_of(operands.begin(), operands.end(), [&](const Operand& o) { return in_lines(o); });
     if (whole && takes_numbers() && !is_number(compiled.steps[0].second.a)) return Lines::ARRAYS;
     const Fixed<T>& fixed = compiled.fixed[0];
-    if (whole || !is_one_of_numbers() || !fixed.run || fixed.third || fixed.reads_third) return Lines::NONE;
+    if (whole || !is_one_of_numbers() || !fixed.run || fixed.third || fixed.not_by_lines) return Lines::NONE;
     const Step& step = compiled.steps[0].second;
     if (program.arguments != 2 || step.a == step.b || is_number(step.a) || is_number(step.b)) return Lines::NONE;
     if (once_a_line(step.b) && in_lines(operands[size_t(step.a)])) return Lines::SECOND_ONCE;
