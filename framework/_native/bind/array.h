@@ -52,6 +52,8 @@ template <> constexpr int type_number<int64_t> = NPY_INT64;
 template <> constexpr int type_number<int32_t> = NPY_INT32;
 template <> constexpr int type_number<bool> = NPY_BOOL;
 template <> constexpr int type_number<uint8_t> = NPY_UINT8;
+template <> constexpr int type_number<int8_t> = NPY_INT8;
+template <> constexpr int type_number<int16_t> = NPY_INT16;
 
 struct Array {
     PyArrayObject* p = nullptr;

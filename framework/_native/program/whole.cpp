@@ -99,7 +99,9 @@ template <class T, class F> void each(const T* x, int64_t x_step, const T* y, in
 }
 
 template <Of what, class T> void part(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t n, T* to) {
-    if constexpr (what == Of::left || what == Of::right) each(x, x_step, y, y_step, n, to, shifted<what == Of::left, T>);
+    if constexpr (what == Of::larger) each(x, x_step, y, y_step, n, to, [](T a, T b) { return a > b ? a : b; });
+    else if constexpr (what == Of::smaller) each(x, x_step, y, y_step, n, to, [](T a, T b) { return a < b ? a : b; });
+    else if constexpr (what == Of::left || what == Of::right) each(x, x_step, y, y_step, n, to, shifted<what == Of::left, T>);
     else if constexpr (what == Of::divisor || what == Of::multiple) each(x, x_step, y, y_step, n, to, common<what == Of::multiple, T>);
     else line<what>(x, x_step, y, y_step, n, to);
 }
@@ -115,18 +117,31 @@ template <Of what, class T> void all(const T* x, int64_t x_step, const T* y, int
 
 template <class T> void combine(Of what, const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t n, T* to) {
     switch (what) {
-        case Of::truncated: return all<Of::truncated>(x, x_step, y, y_step, n, to);
-        case Of::floored: return all<Of::floored>(x, x_step, y, y_step, n, to);
-        case Of::rest: return all<Of::rest>(x, x_step, y, y_step, n, to);
-        case Of::remainder: return all<Of::remainder>(x, x_step, y, y_step, n, to);
         case Of::left: return all<Of::left>(x, x_step, y, y_step, n, to);
         case Of::right: return all<Of::right>(x, x_step, y, y_step, n, to);
-        case Of::divisor: return all<Of::divisor>(x, x_step, y, y_step, n, to);
-        case Of::multiple: return all<Of::multiple>(x, x_step, y, y_step, n, to);
+        case Of::larger: return all<Of::larger>(x, x_step, y, y_step, n, to);
+        case Of::smaller: return all<Of::smaller>(x, x_step, y, y_step, n, to);
+        default: break;
+    }
+    if constexpr (sizeof(T) >= 4) {
+        switch (what) {
+            case Of::truncated: return all<Of::truncated>(x, x_step, y, y_step, n, to);
+            case Of::floored: return all<Of::floored>(x, x_step, y, y_step, n, to);
+            case Of::rest: return all<Of::rest>(x, x_step, y, y_step, n, to);
+            case Of::remainder: return all<Of::remainder>(x, x_step, y, y_step, n, to);
+            case Of::divisor: return all<Of::divisor>(x, x_step, y, y_step, n, to);
+            case Of::multiple: return all<Of::multiple>(x, x_step, y, y_step, n, to);
+            default: break;
+        }
     }
 }
 
-template void combine(Of, const int32_t*, int64_t, const int32_t*, int64_t, int64_t, int32_t*);
-template void combine(Of, const int64_t*, int64_t, const int64_t*, int64_t, int64_t, int64_t*);
+#define FW_OF(T) template void combine(Of, const T*, int64_t, const T*, int64_t, int64_t, T*);
+FW_OF(int8_t)
+FW_OF(uint8_t)
+FW_OF(int16_t)
+FW_OF(int32_t)
+FW_OF(int64_t)
+#undef FW_OF
 
 }  // namespace fw::whole

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...backends.native import native_or
 from ...memory_formats import axes_of
 from ..record.rounded import widened
 from . import erf as erf_
@@ -94,6 +95,15 @@ def _after_native(name: str, native: str | None = None) -> Callable:
     def maker(xp: Any) -> Callable:
         return getattr(xp, name)  # type: ignore[no-any-return]
     maker.native = native or name  # type: ignore[attr-defined]
+    return maker
+
+
+def _extreme(name: str) -> Callable:
+    """maximum or minimum; of whole numbers natively, also within an expression of several words."""
+    def maker(xp: Any) -> Callable:
+        function = getattr(xp, name)
+        return native_or(f"whole_{name}", function) if xp is np else function
+    maker.native = f"whole_{name}"  # type: ignore[attr-defined]
     return maker
 
 
@@ -225,8 +235,8 @@ WORDS: dict[str, Word] = {
     "log10": Word("log10", "log10", "x: log(x) * 0.4342944819032518", "log10"),
     "log1p": Word("log1p", "log1p", "x: log(x + 1)", "log1p"),
     "log2": Word("log2", "log2", "x: log(x) * 1.4426950408889634", "log2"),
-    "maximum": Word("maximum", "maximum", "Max", **_numbers("maximum<C>")),
-    "minimum": Word("minimum", "minimum", "Min", **_numbers("minimum<C>")),
+    "maximum": Word(_extreme("maximum"), "maximum", "Max", **_numbers("maximum<C>")),
+    "minimum": Word(_extreme("minimum"), "minimum", "Min", **_numbers("minimum<C>")),
     "remainder": Word(_after_native("remainder"), "remainder", "remainder", "remainder_of"),
     "where": Word("where", "where", "where", truth="alike", **_numbers("({} ? {} : {})")),
     "gcd": Word(_after_native("gcd")),

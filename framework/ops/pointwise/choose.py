@@ -111,9 +111,14 @@ _limit_both = Elementwise("clamp_low_high", "x y z", "minimum(maximum(x, y), z)"
     "z": "where((maximum(x, y) <= z) | (x != x) | (y != y), 0.0, g)"})
 
 
-def _is_held(limit: Any) -> bool:
-    """Whether 64 bits hold it, if it is whole."""
-    return type(limit) is not int or -1 << 63 <= limit < 1 << 63
+_RANGES = {np.dtype(name): (int(np.iinfo(name).min), int(np.iinfo(name).max))
+           for name in ("int8", "uint8", "int16", "int32", "int64")}
+
+
+def _holds(dtype: np.dtype, limit: Any) -> bool:
+    """Whether a limit is no whole number, or one of this whole dtype."""
+    low, high = _RANGES.get(dtype, (1, 0))
+    return low <= limit <= high if type(limit) is int else low <= high
 
 
 @with_numbers(_clamp_both)
@@ -127,7 +132,7 @@ def _clamp_call(input: Any, min: Any = None, max: Any = None) -> Call | None:
     numbers: tuple = ()
     if input._array.dtype.kind in FLOATING:
         numbers = (int, float)
-    elif input._array.dtype.char == "l" and _is_held(min) and _is_held(max):
+    elif _holds(input._array.dtype, min) and _holds(input._array.dtype, max):
         numbers = (int,)
     if type(min) in numbers and type(max) in numbers:
         return (_clamp_both, (input,), {"low": min, "high": max})

@@ -54,7 +54,7 @@ from ..shape.broadcast import broadcast_shape, sum_to
 
 def write(x: Tensor, value: Tensor, name: str) -> Tensor:
     """Put ``value`` (same shape, any dtype that fits) into ``x``, under autograd."""
-    if _copied_into(x, value, name) is x or _put_into(x, value, name) is x:  # of one dtype
+    if _taken_over(x, value, name) is x or _put_into(x, value, name) is x:
         return x
     memory, array = x._array, value._array
     if array.shape != memory.shape:
@@ -237,7 +237,8 @@ put_view = Op("put_view", "x value", batch=batch_put_view, masks=True, kernel=_p
                    "value": lambda g, chain: _taken(g, chain)})
 
 
-_copied_into, _filled_with, _put_into = native_into("copy"), native_into("fill"), native_into("result")
+_copied_into, _filled_with = native_into("copy"), native_into("fill")
+_taken_over, _put_into = native_into("fitting"), native_into("result")
 if hasattr(_native.module, "set_up_recorded"):
     _native.module.set_up_recorded(preserved_op, keep_result)
     _native.module.set_up_forms(write)

@@ -89,9 +89,15 @@ template <whole::Of what> nb::object combined(nb::handle x, nb::handle y, nb::ha
     }
     const Array& like = a.usable() && (!b.usable() || a.ndim() > b.ndim() || (a.ndim() == b.ndim() && a.size() >= b.size())) ? a : b;
     if (!like.size()) return not_implemented();
-    const auto combine = [&](nb::handle to) {
-        return like.is<int64_t>() ? combined_of<int64_t>(what, x, y, like, to)
-             : like.is<int32_t>() ? combined_of<int32_t>(what, x, y, like, to) : not_implemented();
+    const auto combine = [&](nb::handle to) -> nb::object {
+        if (like.is<int64_t>()) return combined_of<int64_t>(what, x, y, like, to);
+        if (like.is<int32_t>()) return combined_of<int32_t>(what, x, y, like, to);
+        if constexpr (whole::takes_narrow(what)) {
+            if (like.is<uint8_t>()) return combined_of<uint8_t>(what, x, y, like, to);
+            if (like.is<int8_t>()) return combined_of<int8_t>(what, x, y, like, to);
+            if (like.is<int16_t>()) return combined_of<int16_t>(what, x, y, like, to);
+        }
+        return not_implemented();
     };
     nb::object made = combine(out);
     return out.is_none() || !made.is(not_implemented()) ? made : moved_into(combine(nb::none()), out);
@@ -243,6 +249,8 @@ FW_BIND(m) {
     both("remainder", &combined<whole::Of::remainder>);
     both("left_shift", &combined<whole::Of::left>);
     both("right_shift", &combined<whole::Of::right>);
+    both("whole_maximum", &combined<whole::Of::larger>);
+    both("whole_minimum", &combined<whole::Of::smaller>);
     both("gcd", &combined<whole::Of::divisor>);
     both("lcm", &combined<whole::Of::multiple>);
     m.def("conjugate", &of_complex<Conjugate>, nb::arg("x"), nb::arg("out").none() = nb::none());

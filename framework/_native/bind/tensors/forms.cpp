@@ -107,7 +107,7 @@ nb::object form_written(PyObject* form, PyObject* const* args, Py_ssize_t n, PyO
     } else {
         const nb::object truth = taken(PyObject_Call(asked(way.record.ptr(), word_run).ptr(), way.inputs.ptr(), nullptr));
         const Held b = array_of(truth.ptr()), now = memory_of(args[0]);
-        if (!b || a.a != now.a || !PyArray_SAMESHAPE(a.a, b.a) || !convert_over(a, b)) return x;
+        if (!b || a.a != now.a || !PyArray_SAMESHAPE(a.a, b.a) || category_of(b) > category_of(a) || !convert_over(a, b)) return x;
     }
     bump(args[0], name);
     return nb::borrow(args[0]);

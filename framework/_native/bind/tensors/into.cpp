@@ -150,7 +150,14 @@ nb::object write_call(PyObject* const* args) {
     nb::object held[MOST_WRITTEN];
     uint64_t missing = dimensions_of(a);
     bool array = false;  // besides numbers
-    const bool whole_numbers = PyArray_TYPE(a) == NPY_INT64;
+    const int type = PyArray_TYPE(a);
+    const auto is_whole = [type](PyObject* x) {  // a number that elements of 32 or 64 bits can be
+        if (!PyLong_CheckExact(x) || (type != NPY_INT64 && type != NPY_INT32)) return false;
+        if (type == NPY_INT64) return true;
+        int over = 0;
+        const long long value = PyLong_AsLongLongAndOverflow(x, &over);
+        return !over && value >= INT32_MIN && value <= INT32_MAX;
+    };
     for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* other = PyTuple_GET_ITEM(inputs, i);
         if (PyArrayObject* b = array_of(other)) {
@@ -162,7 +169,7 @@ nb::object write_call(PyObject* const* args) {
             if (!held[i].is_valid()) return nb::object();
             given[i + 1] = held[i].ptr();
             array = true;
-        } else if (is_weak(other) && (kind == 'f' || kind == 'V' || kind == 'c' || (whole_numbers && PyLong_CheckExact(other)))) {
+        } else if (is_weak(other) && (kind == 'f' || kind == 'V' || kind == 'c' || is_whole(other))) {
             given[i + 1] = other;
         } else {
             return nb::object();
@@ -205,17 +212,22 @@ bool convert_over(PyArrayObject* a, PyArrayObject* b) {
 
 namespace {
 
-// The elements of another tensor of the same dtype and shape, or of one that broadcasts or converts to it: (x, other, name)
-template <bool SPREAD> nb::object copy(PyObject* const* args) {
+// Which elements of another tensor are taken over: of the same dtype and shape, of a shape and of a dtype that fits, or whatever
+// broadcasts and converts.
+enum class Taken { same, fitting, any };
+
+// (x, other, name)
+template <Taken WHAT> nb::object copy(PyObject* const* args) {
     const Held a = memory_of(args[0]), b = array_of(args[1]);
     if (!a || !b || is_followed(args[1]) || args[0] == args[1]) return nb::object();
+    const bool same = PyArray_SAMESHAPE(a.a, b.a);
+    if (!same && WHAT != Taken::any) return nb::object();
     if (PyArray_DESCR(a) != PyArray_DESCR(b)) {
-        if (!SPREAD || !convert_over(a, b)) return nb::object();
+        if (WHAT == Taken::same || (WHAT == Taken::fitting && category_of(b) > category_of(a)) || !convert_over(a, b)) return nb::object();
         bump(args[0], args[2]);
         return nb::borrow(args[0]);
     }
-    const bool same = PyArray_SAMESHAPE(a, b);
-    if (!(same || SPREAD) || !nobody_looks()) return nb::object();
+    if (!nobody_looks()) return nb::object();
     if (same) take_over(a, b);
     else if (!PyArray_ISBEHAVED_RO(b.a) || !moving::copy_over(Array{b}, Array{a})) return nb::object();
     bump(args[0], args[2]);
@@ -288,7 +300,7 @@ template <nb::object (*F)(PyObject* const*), int ARGS> PyObject* called(PyObject
 
 #define FW_INTO(name, function, args) \
     {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&called<function, args>)), METH_FASTCALL, nullptr}
-PyMethodDef methods[] = {FW_INTO("into_call", write_call, 6), FW_INTO("into_form", write_form, 6), FW_INTO("into_copy", copy<true>, 3), FW_INTO("into_same", copy<false>, 3), FW_INTO("into_fill", fill, 3),
+PyMethodDef methods[] = {FW_INTO("into_call", write_call, 6), FW_INTO("into_form", write_form, 6), FW_INTO("into_copy", copy<Taken::any>, 3), FW_INTO("into_fitting", copy<Taken::fitting>, 3), FW_INTO("into_same", copy<Taken::same>, 3), FW_INTO("into_fill", fill, 3),
                          FW_INTO("into_put", put, 3), FW_INTO("tensors_equal", equal, 2),
                          {nullptr, nullptr, 0, nullptr}};
 

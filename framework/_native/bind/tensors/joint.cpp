@@ -7,6 +7,11 @@
 
 namespace fw::tensors {
 
+int category_of(PyArrayObject* a) {
+    const char kind = PyArray_DESCR(a)->kind;
+    return kind == 'b' ? 0 : kind == 'i' || kind == 'u' ? 1 : kind == 'f' || kind == 'V' ? 2 : kind == 'c' ? 3 : -1;
+}
+
 PyArray_Descr* joint(PyArrayObject* a, PyArrayObject* b) {
     constexpr const char* categories = "bif";
     const auto kind = [](PyArrayObject* x) {

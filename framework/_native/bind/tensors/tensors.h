@@ -90,6 +90,8 @@ nb::object in_doubles(PyObject* kernel, PyObject* const* args, Py_ssize_t n, PyO
 // The bits of an element of this type that is this number of Python; false where NumPy may have a word to say about it.
 bool element_of(PyArray_Descr* type, PyObject* number, moving::Pair& bits);
 constexpr npy_intp LARGE = 1 << 18;  // elements that are worth more than one thread
+// Of truth, whole, floating and complex numbers: a result of a higher one does not fit into memory of a lower one. -1: of none.
+int category_of(PyArrayObject* a);
 // What two tensors of different dtypes are computed in, where that is one of theirs that holds all of the other's numbers, or a
 // floating one of 32 or 64 bits beside whole numbers: as `Elementwise.result_dtype` has it. Null for others.
 PyArray_Descr* joint(PyArrayObject* a, PyArrayObject* b);
