@@ -8,6 +8,7 @@
 
 #include "base/scratch.h"
 #include "pooling/largest.h"
+#include "reduce/totals.h"
 
 namespace fw::windows {
 namespace {
@@ -245,9 +246,29 @@ template <class T> bool has_few_windows(const PoolShape& s) {
     return 4 * s.axis[2].out <= lanes<T> && s.out_size() <= MOST && s.window() <= 64;
 }
 
+// Whether windows are groups of numbers of a line, one after another, which are all of it. (Of three there are instructions.)
+bool are_groups(const PoolShape& s) {
+    const auto is_single = [](const PoolAxis& a) { return a.kernel == 1 && a.stride == 1 && !a.padding; };
+    const PoolAxis& line = s.axis[2];
+    return is_single(s.axis[0]) && is_single(s.axis[1]) && line.kernel == line.stride && line.dilation == 1 && !line.padding &&
+           line.kernel != 3 && line.out * line.kernel == line.in;
+}
+
+template <class T> bool max_groups(const PoolShape& s, const T* x, T* largest) {
+    const PoolAxis& line = s.axis[2];
+    constexpr int64_t B = sizeof(T);
+    const int64_t shape[] = {s.planes * s.axis[0].in * s.axis[1].in, line.out, line.kernel};
+    const int64_t strides[] = {line.in * B, line.kernel * B, B};
+    reduce::Plan plan;
+    if (!plan.make(3, shape, strides, B, 1u << 2)) return false;
+    reduce::extreme(plan, reinterpret_cast<const char*>(x), largest, true);
+    return true;
+}
+
 }  // namespace
 
 template <class T> void max_windows(const PoolShape& given, const T* x, T* largest, WindowPlaces where) {
+    if (!where && are_groups(given) && max_groups(given, x, largest)) return;
     if (has_few_windows<T>(given)) {
         if (where.bytes == 4) return one_by_one<T, int32_t, true>(given, x, largest, static_cast<int32_t*>(where.to));
         return one_by_one<T, uint8_t, true>(given, x, largest, static_cast<uint8_t*>(where.to));
