@@ -382,7 +382,7 @@ template <class T> struct Entry {
 #define IT(name, cost, turned) {#name, i_##name<T>, cost, {f_##name<T>, false, f_##turned<T>}}
 #define I3(name, cost) {#name, i_##name<T>, cost, {f_##name<T>, true}}
 #define FW_FOR_ALL                                                                                                    \
-    I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), IT(add, 1, add), IT(sub, 1, sub_from), IT(mul, 1, mul), I2(maximum, 1), I2(minimum, 1),    \
+    I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), IT(add, 1, add), IT(sub, 1, sub_from), IT(mul, 1, mul), IT(maximum, 1, maximum), IT(minimum, 1, minimum),    \
         I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1), I(xor, 1), I(where, 1),      \
         I2_WHOLE(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I3(limit, 2), I3(sub_limit, 3), I2_WHOLE(lerp, 3), I(where_positive, 2), \
         I2_WHOLE(where_nan, 2), I2_WHOLE(above, 2), I2_WHOLE(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3), I(sign, 3), I(heaviside, 3)
