@@ -26,6 +26,7 @@ from ..record.op import Meta, Op
 from ..record.public import public, run_into
 from ..shape.alone import in_any_order
 from ..shape.broadcast import expand
+from ..shape.complex_parts import as_complex_op, as_real_op
 from ..shape.view import reshape_op, take_order, take_shape
 from . import cuda
 from .along import kept_shape
@@ -57,8 +58,15 @@ def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
     return math.prod(shape[d] for d in dims)
 
 
+_MANY = 512  # complex numbers from where on their parts are summed natively
+_sum_of_parts = native_or("sum", lambda x, dims, keepdim: x.sum(axis=dims, keepdims=keepdim))
+
+
 def wide_sum(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     """The sum in the array's dtype; float16 is summed, and left, in float32."""
+    if type(x) is np.ndarray and x.dtype.kind == "c" and x.size >= _MANY \
+            and (len(dims) == x.ndim or x.ndim - 1 not in dims):  # lines of two numbers are no quicker
+        return as_complex_op.kernel(np, _sum_of_parts(as_real_op.kernel(np, x), dims=dims, keepdim=keepdim))
     return x.sum(axis=dims, keepdims=keepdim, dtype="float32" if x.dtype.char == "e" else x.dtype)
 
 
