@@ -126,8 +126,9 @@ def test_copy_converts_what_lies_in_the_same_memory(dtype):
 @pytest.mark.parametrize("size", [3, 3000])
 @pytest.mark.parametrize("dtype", [fw.int64, fw.int32, fw.uint8, fw.bool])
 def test_results_in_place_are_of_no_higher_kind(dtype, size):
-    for call in (lambda x: x.mul_(2.5), lambda x: x.div_(2), lambda x: x.add_(fw.ones(size)), lambda x: x.sub_(1.5),
-                 lambda x: x.mul_(fw.full((), 1.5)), lambda x: x.add_(1j), lambda x: x.lerp_(x, 0.5)):
+    for call in (lambda x: x.mul_(2.5), lambda x: x.div_(2), lambda x: x.add_(fw.ones(size)),
+                 lambda x: x.sub_(1.5), lambda x: x.mul_(fw.full((), 1.5)), lambda x: x.add_(1j),
+                 lambda x: x.lerp_(x, 0.5)):
         x = fw.ones(size).to(dtype)
         with pytest.raises(TypeError):
             call(x)

@@ -43,29 +43,31 @@ template <class V> FW_INLINE V near_slope(V s) { return (3.75f * s - 4.5f) * s; 
 template <class V> FW_INLINE V far(V s) { return ((-0.75f * s + 3.75f) * s - 6.0f) * s + 3.0f; }
 template <class V> FW_INLINE V far_slope(V s) { return (-2.25f * s + 7.5f) * s - 6.0f; }
 
-// The K neighbours along one dimension as a window of K pixels that lie side by side inside the image, since folding keeps
-// neighbours together: where it begins, and by pixel whether it is a neighbour, what it counts for, and how that changes.
+// The K neighbours along one dimension: where each is, whether it is inside the image, what it counts for, and how that changes.
+// Where they are, in their order, among K pixels side by side inside the image, of which `first` is the first one, what is known is
+// by pixel; so it is unless folding makes two of them one, or turns them. `apart` says where it does: then it is by neighbour.
 template <class T, int K> struct Window {
-    Mask<T> first, in[K];
+    Mask<T> first, at[K], in[K];  // at: 0 or the window's first one of what is not inside
     Vec<T> part[K], turn[K];
+    bool apart = false;
 
     Window() = default;
     FW_INLINE Window(const Shape& s, int d, Vec<T> given, bool slopes) {
         const int64_t size = s.size[d];
         const T half = (s.align ? T(size) - 1 : T(size)) / 2;
-        const Vec<T> at = s.align ? given * half : (given * T(size) - T(1)) * T(0.5);
+        const Vec<T> pixel = s.align ? given * half : (given * T(size) - T(1)) * T(0.5);
         Mask<T> place[K];
         Vec<T> weight[K], change[K], slope;
         if constexpr (K == 1) {
-            place[0] = counted<T>(math::rint<Vec<T>>(fold<T>(s, size, at, slope)), size);
+            place[0] = counted<T>(math::rint<Vec<T>>(fold<T>(s, size, pixel, slope)), size);
             weight[0] = splat(T(1)), change[0] = Vec<T>{};
         } else if constexpr (K == 2) {
-            const Vec<T> inside = fold<T>(s, size, at, slope), low = math::floor<Vec<T>>(inside);
+            const Vec<T> inside = fold<T>(s, size, pixel, slope), low = math::floor<Vec<T>>(inside);
             place[0] = counted<T>(low, size), place[1] = place[0] + splat<Int<T>>(1);
             weight[1] = inside - low, weight[0] = T(1) - weight[1];
             change[1] = slope * half, change[0] = -change[1];
         } else {
-            const Vec<T> low = math::floor<Vec<T>>(at), t = at - low, u = T(1) - t;
+            const Vec<T> low = math::floor<Vec<T>>(pixel), t = pixel - low, u = T(1) - t;
             for (int k = 0; k < K; ++k)
                 place[k] = counted<T>(math::rint<Vec<T>>(fold<T>(s, size, low + T(k - 1), slope)), size);
             weight[0] = far(t + T(1)), weight[1] = near(t), weight[2] = near(u), weight[3] = far(u + T(1));
@@ -78,14 +80,21 @@ template <class T, int K> struct Window {
             place[k] = select<Int<T>>((place[k] >= none) & (place[k] < end), place[k], splat<Int<T>>(-1));
             first = select<Int<T>>((place[k] >= none) & (place[k] < first), place[k], first);
         }
+        if constexpr (K == 4) {
+            Mask<T> turned{};
+            for (int k = 1; k < K; ++k)
+                for (int j = 0; j < k; ++j) turned |= (place[j] >= place[k]) & (place[k] >= none);
+            apart = math::any(turned);
+        }
         for (int j = 0; j < K; ++j) {
-            in[j] = none, part[j] = Vec<T>{}, turn[j] = Vec<T>{};
-            for (int k = 0; k < K; ++k) {
+            in[j] = apart ? place[j] >= none : none, part[j] = apart ? weight[j] : Vec<T>{}, turn[j] = apart ? change[j] : Vec<T>{};
+            for (int k = 0; k < K && !apart; ++k) {
                 const Mask<T> here = place[k] == first + splat<Int<T>>(Int<T>(j));
                 in[j] |= here;
                 part[j] += select<T>(here, weight[k], Vec<T>{});
                 if (slopes) turn[j] += select<T>(here, change[k], Vec<T>{});
             }
+            at[j] = apart ? place[j] & in[j] : first + (in[j] & splat<Int<T>>(Int<T>(j)));
         }
     }
 };
@@ -97,6 +106,7 @@ template <class T> struct GridTaps {
     Int<T> at[MOST_TAPS][ROOM], start[MOST_ROWS][ROOM];  // start: of each row of neighbours
     T weight[MOST_TAPS][ROOM], slope[MOST_DIMS][MOST_TAPS][ROOM];
     bool whole;  // none is missing
+    bool side_by_side;  // whether rows of neighbours begin at `start`
 
     // The coordinates of up to BLOCK places by dimension, the image's from -1 to 1 being 0 to 2; a vector is filled up by the last.
     template <int DIMS> static void read(const T* places, int64_t n, T (&given)[DIMS][BLOCK]) {
@@ -119,9 +129,10 @@ template <class T> struct GridTaps {
         read(places, n, given);
         const Mask<T> no = splat<I>(-1), zero{};
         Mask<T> every = no;
+        side_by_side = s.size[DIMS - 1] >= K;
         for (int64_t i = 0; i < n; i += lanes<T>) {
             Window<T, K> line[DIMS];
-            for (int d = 0; d < DIMS; ++d) line[d] = {s, d, load(given[d] + i), slopes};
+            for (int d = 0; d < DIMS; ++d) line[d] = {s, d, load(given[d] + i), slopes}, side_by_side &= !line[d].apart;
 #pragma GCC unroll 4
             for (int row = 0; row < ROWS; ++row) {
                 const int of[MOST_DIMS] = {DIMS == 2 ? row : row / K, row % K, 0};
@@ -129,10 +140,10 @@ template <class T> struct GridTaps {
 #pragma GCC unroll 2
                 for (int d = 0; d < DIMS - 1; ++d) {
                     inside &= line[d].in[of[d]];
-                    to = to * splat<I>(I(s.size[d])) + line[d].first + (line[d].in[of[d]] & splat<I>(I(of[d])));
+                    to = to * splat<I>(I(s.size[d])) + line[d].at[of[d]];
                 }
-                to = to * splat<I>(I(s.size[DIMS - 1])) + line[DIMS - 1].first;
-                store<I>(start[row] + i, to);
+                to *= splat<I>(I(s.size[DIMS - 1]));
+                store<I>(start[row] + i, to + line[DIMS - 1].first);
 #pragma GCC unroll 4
                 for (int j = 0; j < K; ++j) {
                     const Window<T, K>& last = line[DIMS - 1];
@@ -140,11 +151,12 @@ template <class T> struct GridTaps {
                     const int k = row * K + j;
                     every &= here;
                     const auto product = [&](int turned) {
-                        Vec<T> w = turned == DIMS - 1 ? last.turn[j] : last.part[j];
-                        for (int d = 0; d < DIMS - 1; ++d) w *= turned == d ? line[d].turn[of[d]] : line[d].part[of[d]];
+                        Vec<T> w = turned ? line[0].part[of[0]] : line[0].turn[of[0]];
+                        if constexpr (DIMS == 3) w *= turned == 1 ? line[1].turn[of[1]] : line[1].part[of[1]];
+                        w *= turned == DIMS - 1 ? last.turn[j] : last.part[j];
                         return select<T>(here, w, Vec<T>{});
                     };
-                    store<I>(at[k] + i, select<I>(here, to + splat<I>(I(j)), no));
+                    store<I>(at[k] + i, select<I>(here, to + (last.apart ? last.at[j] : last.first + splat<I>(I(j))), no));
                     store<T>(weight[k] + i, product(-1));
                     for (int e = 0; slopes && e < DIMS; ++e) store<T>(slope[e][k] + i, product(e));
                 }
@@ -191,7 +203,7 @@ template <int K, class T> void read_lines(const GridTaps<T>& t, int rows, const 
     Vec<T> sum{};
     t.template each_vector<K>(rows, x, j, n, [&](int64_t i, int k, Vec<T> v) {
         const Vec<T> w = load(t.weight[k] + j + i);
-        sum = k ? fma<T>(w, v, sum) : w * v;
+        sum = k ? sum + w * v : w * v;  // rounded twice, as where neighbours are gathered
         if (k < rows * K - 1) return;
         if (n - i >= lanes<T>) store<T>(y + i, sum);
         else store_part<T>(y + i, sum, n - i);
@@ -211,7 +223,7 @@ template <class T> void read_nearest(const GridTaps<T>& t, int, const T* x, T* y
     }
 }
 
-// The same, place by place: few of an image, or an image narrower than the neighbours.
+// The same, place by place: few of an image, or neighbours that do not lie side by side.
 template <class T> void read_few(const GridTaps<T>& t, int taps, const T* x, T* y, int64_t j, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
         T sum = t.whole ? t.weight[0][j + i] * x[t.at[0][j + i]] : T(0);
@@ -268,7 +280,7 @@ template <class T> void Sampling<T>::read(const Shape& s, const T* x, const T* g
             const int64_t n = std::min(BLOCK, end - first);
             t.find(s, grid + first * s.dims, n, false);
             each_image(s, first, n, [&](int64_t image, int64_t i, int64_t j, int64_t m) {
-                const bool few = m < FEW || s.is_narrow();
+                const bool few = m < FEW || !t.side_by_side;
                 for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c)
                     (few ? read_few<T> : lines)(t, few ? taps : s.rows(), x + c * s.plane, y + c * s.count + i, j, m);
             });
@@ -321,7 +333,7 @@ template <class T> void Sampling<T>::turn(const Shape& s, const T* g, const T* x
             T sum[MOST_DIMS][BLOCK] = {}, dot[MOST_TAPS][BLOCK + lanes<T>];
             for (int k = 0; k < taps; ++k) std::fill(dot[k], dot[k] + n, T(0));
             each_image(s, first, n, [&](int64_t image, int64_t i, int64_t j, int64_t m) {
-                const bool few = m < FEW || s.is_narrow();
+                const bool few = m < FEW || !t.side_by_side;
                 for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c)
                     (few ? add_few<T> : lines)(t, few ? taps : s.rows(), x + c * s.plane, g + c * s.count + i, j, m, dot);
             });

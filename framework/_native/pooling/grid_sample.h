@@ -28,7 +28,6 @@ struct Shape {
         return t;
     }
     int rows() const { return taps() / along(); }  // of neighbours that lie side by side
-    bool is_narrow() const { return size[dims - 1] < along(); }
 
     // Of images x at the places `grid`; false where they do not fit, or for a mode or padding that there is not.
     bool read(int ndim, const int64_t* x, const int64_t* grid, const std::string& mode_name,

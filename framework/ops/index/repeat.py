@@ -22,6 +22,7 @@ from ..shape.broadcast import expand
 from ..shape.view import take_shape
 from .index import index_op
 
+
 def _choices_plain(n: int, r: int, repeated: bool, count: int) -> np.ndarray:
     make = combinations_with_replacement if repeated else _combinations
     return np.array(list(make(range(n), r)), np.int64).reshape(count, r)

@@ -103,7 +103,6 @@ def _extreme(name: str) -> Callable:
     def maker(xp: Any) -> Callable:
         function = getattr(xp, name)
         return native_or(f"whole_{name}", function) if xp is np else function
-    maker.native = f"whole_{name}"  # type: ignore[attr-defined]
     return maker
 
 
