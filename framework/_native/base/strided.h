@@ -128,8 +128,17 @@ template <int B> void copy_short_lines(char* to, int64_t next, const char* from,
         std::memcpy(to, &first, B), std::memcpy(to + bytes - B, &last, B);
     }
 }
+// Lines of more bytes, 64 at a time, and the last 64.
+inline void copy_lines_by_64(char* to, int64_t next, const char* from, int64_t apart, int64_t lines, int64_t bytes) {
+    struct Piece { char bytes[64]; } piece;
+    for (; lines > 0; --lines, from += apart, to += next) {
+#pragma GCC unroll 4
+        for (int64_t i = 0; i < bytes - 64; i += 64) std::memcpy(&piece, from + i, 64), std::memcpy(to + i, &piece, 64);
+        std::memcpy(&piece, from + bytes - 64, 64), std::memcpy(to + bytes - 64, &piece, 64);
+    }
+}
 inline void copy_short_lines(char* to, int64_t next, const char* from, int64_t apart, int64_t lines, int64_t bytes) {
-    if (bytes > 128) for (; lines > 0; --lines, from += apart, to += next) std::memcpy(to, from, size_t(bytes));
+    if (bytes > 128) copy_lines_by_64(to, next, from, apart, lines, bytes);
     else if (bytes >= 64) copy_short_lines<64>(to, next, from, apart, lines, bytes);
     else if (bytes >= 32) copy_short_lines<32>(to, next, from, apart, lines, bytes);
     else if (bytes >= 16) copy_short_lines<16>(to, next, from, apart, lines, bytes);

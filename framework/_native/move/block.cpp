@@ -123,7 +123,7 @@ template <class T> void copy_lines(const Block& b, const char* from, char* to) {
         });
     parallel(b.rows(), grain_of(n * sizeof(T)), [&](int64_t begin, int64_t end) {
         Walk w(b, inner, begin);
-        if (n <= SHORT_LINE || (step == sizeof(T) && to_step == sizeof(T) && n * sizeof(T) <= 128)) {
+        if (n <= SHORT_LINE || (step == sizeof(T) && to_step == sizeof(T) && n * sizeof(T) <= 1024)) {
             const auto copy = n == 2 ? copy_short<T, 2> : n == 3 ? copy_short<T, 3> : n == 4 ? copy_short<T, 4> : copy_short<T, 0>;
             for (int64_t i = begin, lines; i < end; i += lines, w.next(lines)) {
                 lines = std::min(end - i, b.shape[inner - 1] - w.at[inner - 1]);
