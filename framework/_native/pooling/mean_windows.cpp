@@ -1,5 +1,6 @@
 // The mean of every window: lines are summed first, then along the line. A few channels may lie side by side.
 #include "pooling/mean.h"
+#include "reduce/totals.h"
 
 namespace fw::windows {
 namespace {
@@ -70,18 +71,27 @@ template <class T> void mean_short(const ShortLines<T>& w, const T* x, T* y) {
     });
 }
 
+// Of one window each, which is the whole plane.
+template <class T> void mean_planes(const PoolShape& s, T share, const T* x, T* y) {
+    const int64_t shape[] = {s.planes, s.in_size()}, strides[] = {s.in_size() * int64_t(sizeof(T)), int64_t(sizeof(T))};
+    reduce::Plan plan;
+    plan.make(2, shape, strides, sizeof(T), 1u << 1);
+    reduce::total(plan, reinterpret_cast<const char*>(x), y, false);
+    for (int64_t p = 0; p < s.planes; ++p) y[p] *= share;
+}
+
 }  // namespace
 
 template <class T> void mean_windows(const PoolShape& given, int64_t channels, bool include, int64_t divisor, const T* x, T* y) {
     const MeanWay<T> way(given, channels, include, divisor);
     const PoolShape& s = way.s;
     const Shares& shares = way.shares;
+    if (way.whole) return mean_planes(s, shares.of<T>(shares.line(0, 0), 0), x, y);
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p) {
             const T* in = x + p * s.in_size() * channels;
             T* out = y + p * s.out_size() * channels;
-            if (way.whole) *out = sum_of(in, s.in_size()) * shares.of<T>(shares.line(0, 0), 0);
-            else if (way.brief) mean_short(way.lines, in, out);
+            if (way.brief) mean_short(way.lines, in, out);
             else mean_plane(s, channels, shares, in, out);
         }
     });
