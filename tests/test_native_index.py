@@ -604,3 +604,67 @@ def test_positions_of_many_short_rows_and_steps(shape, smaller, layout):
                 with pytest.raises(IndexError):
                     fw.gather(fw.from_numpy(x), dim, fw.from_numpy(laid(wrong)))
                 assert _native.module.gather(x, laid(wrong), dim=dim) is NotImplemented
+
+
+def _some_tensor(draw, shape, dtype):
+    x = fw.tensor(draw.standard_normal(shape) * 9)
+    x = (x.round() if draw.random() < 0.5 else x).to(dtype)
+    return x.transpose(0, -1).contiguous().transpose(0, -1) if draw.random() < 0.3 else x
+
+
+def _call_in_place(draw, x, dtype):
+    """A call beside the same in place, with places that stand there several times."""
+    shape, dim = list(x.shape), int(draw.integers(-x.ndim, x.ndim))
+    kind = draw.choice(["scatter", "number", "scatter_add", "scatter_reduce", "index_add", "index_reduce",
+                        "index_copy", "index_put"])
+    if kind in ("scatter", "number", "scatter_add", "scatter_reduce"):
+        index_shape = [int(draw.integers(1, n + 1)) for n in shape]
+        index_shape[dim] = int(draw.integers(1, 7))
+    else:
+        dim = 0 if kind == "index_put" else dim
+        index_shape = [int(draw.integers(1, 8))]
+        shape[dim] = index_shape[0]
+    index = fw.tensor(draw.integers(0, x.shape[dim], index_shape))
+    values = _some_tensor(draw, index_shape if kind.startswith("scatter") else shape, dtype)
+    way = str(draw.choice(["sum", "amax", "amin", "prod", "mean"][kind == "index_reduce":]))
+    if kind == "index_put":
+        return lambda x, end: getattr(x, f"index_put{end}")((index,), values, accumulate=True)
+    if kind == "number":
+        return lambda x, end: getattr(x, f"scatter{end}")(dim, index, 1)
+    more = (way,) if kind.endswith("reduce") else ()
+    return lambda x, end: getattr(x, f"{kind}{end}")(dim, index, values, *more)
+
+
+@pytest.mark.parametrize("dtype", [fw.float32, fw.float64, fw.int64, fw.int32, fw.float16, fw.bfloat16,
+                                   fw.uint8])
+def test_in_place_at_places_gives_the_bits_of_the_function(dtype):
+    draw = np.random.default_rng(0)
+    for _ in range(250):
+        shape = [int(n) for n in draw.choice([1, 2, 3, 5, 8, 20], draw.integers(1, 4))]
+        x = _some_tensor(draw, shape, dtype)
+        call = _call_in_place(draw, x, dtype)
+        wanted = call(x.clone(), "")
+        assert call(x, "_") is x
+        assert ((x == wanted) | (x != x) & (wanted != wanted)).all()
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x.scatter_(1, fw.tensor([[0, 50]]), 1.0),
+    lambda x: x.scatter_add_(0, fw.tensor([[1], [-1]]), fw.ones(2, 1)),
+    lambda x: x.index_add_(0, fw.tensor([3, 100]), fw.ones(2, 50)),
+    lambda x: x.index_reduce_(0, fw.tensor([3, 100]), fw.ones(2, 50), "amax"),
+    lambda x: x.index_put_((fw.tensor([3, 100]),), fw.ones(2, 50), accumulate=True)])
+def test_places_out_of_range_leave_the_tensor_as_it_was(call):
+    x = fw.zeros(100, 50)
+    with pytest.raises(IndexError, match="out of range"):
+        call(x)
+    assert not x.any() and x._version == 0
+
+
+def test_elements_put_into_the_memory_that_they_come_from():
+    x = fw.arange(400.0)
+    x.scatter_add_(0, fw.arange(100), x[:100])
+    assert x[:3].tolist() == [0, 2, 4]
+    x = fw.arange(200.0)
+    x[::2].index_add_(0, fw.tensor([0, 1, 1]), x[1::2][:3])
+    assert x[:5].tolist() == [1, 1, 10, 3, 4]

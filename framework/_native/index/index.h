@@ -38,6 +38,10 @@ Places read_places(const View& index, int dims, const int64_t* sizes);
 void take_rows(const Layout& l, const Places& places, int bytes, const char* from, char* to);
 // Zeros of (outer, n, inner), with the rows of (outer, places, inner) added in order; false for a type that is not summed.
 bool add_rows(Type type, const Layout& l, const Places& places, const void* from, void* to);
+enum class Combine { sum, product, largest, smallest };
+// to (outer, n, inner) at the places combined with the rows of (outer, places, inner): the sum of those that go to one place is added
+// to it. False for a type of numbers that is not combined so.
+bool combine_rows(Combine how, Type type, const Layout& l, const Places& places, const void* rows, void* to);
 // to (outer, n, inner) at the places = `rows` (outer, places, inner), or without them a number; where a place stands twice,
 // the last one counts.
 void put_rows(const Layout& l, const Places& places, int bytes, const char* rows, const Pair& number, char* to);
@@ -70,8 +74,10 @@ struct Elements {
 // False where a position is out of range; the result is unfinished then.
 bool gather(const Elements& p, int bytes, const char* far, char* near);
 bool scatter(const Elements& p, int bytes, const char* near, char* far);
-enum class Combine { sum, product, largest, smallest };
 bool scatter(Combine how, Type type, const Elements& p, const char* near, char* far);  // or for a type that has no sums
+// Adds to each place the sum of what goes there, in order; nothing is written where a position is out of range, or for a type of
+// numbers that is not summed so. In one thread, with memory for each element: for few of them.
+bool add_few(Type type, const Elements& p, const char* near, char* far);
 
 // to (n, count): 1 at each class, 0 elsewhere
 bool one_hot(const int64_t* classes, int64_t n, int64_t count, int64_t* to);

@@ -1,6 +1,8 @@
 // Single elements by their positions along one dimension: gather, scatter, and scattering that combines.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
+#include <limits>
 
 #include "base/pool_internal.h"
 #include "base/vecmath_core.h"
@@ -130,6 +132,10 @@ bool read_offsets(const Jumps& jumps, const char* index, int64_t step, int64_t n
         for (; j + L <= width; j += L, column += L * next)
             store(offsets + j, jumps.of(load(reinterpret_cast<const int64_t*>(index) + j), bad) + column);
         wrong = math::any(bad);
+    }
+    if (step == 0 && width) {  // one position throughout
+        const int64_t first = jumps.of(once(reinterpret_cast<const int64_t*>(index)), wrong);
+        for (; j < width; ++j) offsets[j] = first + j * next;
     }
     for (; j < width; ++j) offsets[j] = jumps.of(once(reinterpret_cast<const int64_t*>(index + j * step)), wrong) + j * next;
     return !wrong;
@@ -358,6 +364,53 @@ bool scatter(Combine how, Type type, const Elements& p, const char* src, char* o
                 bool better = largest ? value > place : value < place;
                 if (better || value != value) place = place != place ? place : value;  // nan stays
             });
+    }
+}
+
+namespace {
+
+template <class T> bool add_few(const Elements& p, const char* near, char* far) {
+    struct Element {
+        T* place;
+        T value, before;
+        bool last;  // of those that go to its place
+    };
+    std::vector<Element> all;
+    all.reserve(size_t(p.units() * p.steps * std::min(p.band, p.width)));
+    const auto take = [&](int64_t from, int64_t next, int64_t line, const int64_t* offsets, int64_t m) {
+        for (int64_t j = 0; j < m; ++j) {
+            T* place = &at<T>(far + line, offsets[j]);
+            all.push_back({place, at<T>(near + from, j * next), *place, false});
+        }
+    };
+    if (!each_pair<sizeof(T)>(p, 0, p.units() * p.steps, take)) return false;
+    using Number = Int<T>;  // of an element, which stands at its place for a while: that of the last one stays
+    if (all.size() > size_t(std::numeric_limits<Number>::max())) return false;
+    for (size_t i = 0; i < all.size(); ++i) {
+        const Number number = Number(i);
+        std::memcpy(all[i].place, &number, sizeof number);
+    }
+    for (size_t i = 0; i < all.size(); ++i) {
+        Number found;
+        std::memcpy(&found, all[i].place, sizeof found);
+        all[i].last = found == Number(i);
+    }
+    for (const Element& e : all) *e.place = T(0);
+    for (const Element& e : all) *e.place = sum_of(*e.place, e.value);
+    for (const Element& e : all)
+        if (e.last) *e.place = sum_of(e.before, *e.place);
+    return true;
+}
+
+}  // namespace
+
+bool add_few(Type type, const Elements& p, const char* near, char* far) {
+    switch (type) {
+        case Type::float32: return add_few<float>(p, near, far);
+        case Type::float64: return add_few<double>(p, near, far);
+        case Type::int64: return add_few<int64_t>(p, near, far);
+        case Type::int32: return add_few<int32_t>(p, near, far);
+        default: return false;
     }
 }
 

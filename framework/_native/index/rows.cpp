@@ -190,6 +190,63 @@ bool add_rows(Type type, const Layout& l, const Places& places, const void* from
 
 namespace {
 
+template <class T, class F> FW_INLINE void combine_row(T* to, const T* from, int64_t n, F f) {
+    int64_t i = 0;
+    for (; i + lanes<T> <= n; i += lanes<T>) store<T>(to + i, f(load(to + i), load(from + i)));
+    if (i < n) store_part<T>(to + i, f(load_part(to + i, n - i), load_part(from + i, n - i)), n - i);
+}
+
+// Those that go to one place follow one another in `order`, as they stand in the list.
+template <class T> void combine_numbers(Combine how, const Layout& l, const Places& places, const T* rows, T* to) {
+    const int64_t m = places.count(), *at = places.begin();
+    std::vector<int64_t> order(static_cast<size_t>(m)), groups;
+    for (int64_t i = 0; i < m; ++i) order[size_t(i)] = i;
+    std::stable_sort(order.begin(), order.end(), [at](int64_t a, int64_t b) { return at[a] < at[b]; });
+    for (int64_t i = 0; i < m; ++i)
+        if (!i || at[order[size_t(i)]] != at[order[size_t(i - 1)]]) groups.push_back(i);
+    const int64_t count = int64_t(groups.size());
+    groups.push_back(m);
+    const auto add = [](Vec<T> a, Vec<T> b) -> Vec<T> { return a + b; };
+    const auto largest = [](Vec<T> a, Vec<T> b) -> Vec<T> { return (b > a) | (b != b) ? select<T>(a != a, a, b) : a; };
+    const auto smallest = [](Vec<T> a, Vec<T> b) -> Vec<T> { return (b < a) | (b != b) ? select<T>(a != a, a, b) : a; };
+    parallel(l.outer * count, grain_of(l.inner * int64_t(sizeof(T))), [&](int64_t begin, int64_t end) {
+        T* sum = scratch<T>(0, l.inner);
+        for (int64_t u = begin; u < end; ++u) {
+            const int64_t o = u / count, first = groups[size_t(u % count)], last = groups[size_t(u % count + 1)];
+            T* place = to + (o * l.n + at[order[size_t(first)]]) * l.inner;
+            const auto row = [&](int64_t k) { return rows + (o * m + order[size_t(k)]) * l.inner; };
+            const bool sums = how == Combine::sum && last - first > 1;
+            if (sums) std::copy_n(row(first), l.inner, sum);
+            for (int64_t k = first + sums; k < last; ++k) {
+                if (how == Combine::sum) combine_row(sums ? sum : place, row(k), l.inner, add);
+                else if (how == Combine::largest) combine_row(place, row(k), l.inner, largest);
+                else combine_row(place, row(k), l.inner, smallest);
+            }
+            if (sums) combine_row(place, sum, l.inner, add);
+        }
+    });
+}
+
+}  // namespace
+
+bool combine_rows(Combine how, Type type, const Layout& l, const Places& places, const void* rows, void* to) {
+    const auto combine = [&](auto number) {
+        using T = decltype(number);
+        combine_numbers(how, l, places, static_cast<const T*>(rows), static_cast<T*>(to));
+        return true;
+    };
+    if (how == Combine::product) return false;
+    switch (type) {
+        case Type::float32: return combine(float{});
+        case Type::float64: return combine(double{});
+        case Type::int64: return how == Combine::sum ? combine(uint64_t{}) : combine(int64_t{});
+        case Type::int32: return how == Combine::sum ? combine(uint32_t{}) : combine(int32_t{});
+        default: return false;
+    }
+}
+
+namespace {
+
 void fill_row(char* to, int64_t n, int bytes, const Pair& bits) {
     by_bytes(bytes, [&](auto x) {
         using T = decltype(x);

@@ -430,6 +430,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 
 # the entries at positions of one dimension in memory: (x, dim, index, what is added or written, name)
 _add_into, _put_into = native_into("sums"), native_into("entries")
+_scattered_into = native_into("scattered")  # of whole rows: (x, dim, index, source, how, True, name)
 _in_place = [inplace(bare(f), f.__name__, None) for f in (index_add, index_copy, index_fill)]
 _index_add_into, _index_copy_into, _index_fill_into = _in_place
 
@@ -443,6 +444,10 @@ def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha:
     """
     if alpha == 1 and _add_into(input, dim, index, source, "index_add_") is input:
         return input
+    if isinstance(source, Tensor) and (alpha == 1 or source._array.dtype.kind == "f"):
+        added: Any = source if alpha == 1 else source * alpha  # type: ignore[operator]
+        if _scattered_into(input, dim, index, added, "sum", True, "index_add_") is input:
+            return input
     return _index_add_into(input, dim, index, source, alpha=alpha)
 
 

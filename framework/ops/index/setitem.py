@@ -46,6 +46,7 @@ from .keys import (
 )
 
 _NO_SETTINGS: dict = {}
+_scattered_into = native_into("scattered")
 _put_positions = native_into("positions")  # x[key] = value by tensors of positions, or a mask and a number
 
 
@@ -329,6 +330,10 @@ def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = F
             values = _widened(values, indices[0]._array.shape + input._array.shape[1:])
         if _set_chosen_quickly(input, indices, values):
             return input
+    elif accumulate is True and isinstance(values, Tensor) \
+            and type(indices) in (tuple, list) and len(indices) == 1 \
+            and _scattered_into(input, 0, indices[0], values, "sum", True, "index_put_") is input:
+        return input
     return _index_put_into(input, indices, values, accumulate)
 
 

@@ -236,13 +236,16 @@ nb::object into_positions(PyObject* const* args) {
     return assigned(read(key, a), x, a, args[2], args[3], false);
 }
 
-// The dimension that is meant; -1 where it is none of x.
+}  // namespace
+
 int dim_of(PyObject* given, PyArrayObject* x) {
     if (!PyLong_CheckExact(given)) return -1;
     int beyond = 0;
     const long d = PyLong_AsLongAndOverflow(given, &beyond), ndim = PyArray_NDIM(x);
     return beyond || d < -ndim || d >= ndim ? -1 : int(d < 0 ? d + ndim : d);
 }
+
+namespace {
 
 // Whether a position counts from the end, which the functions along a dimension refuse.
 bool any_from_the_end(const Positions& p) {

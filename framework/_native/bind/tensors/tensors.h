@@ -122,6 +122,7 @@ struct Held {
 Held memory_of(PyObject* x);
 void keep_result_of(PyObject* x);  // `tensor.keep_result`, before x is written
 bool is_watched();  // whether an interceptor looks, or something is put off
+int dim_of(PyObject* given, PyArrayObject* x);  // the dimension that is meant, counted from 0; -1 where it is none of x
 bool nobody_looks();  // at what is about to be written, which nothing that was put off reads from here on
 // op(*inputs, **settings) into x, where nothing is unusual, else null: (op, x, inputs, settings, kinds of dtype that it writes, name)
 nb::object write_call(PyObject* const* args);
