@@ -398,7 +398,7 @@ template <class T> bool add_few(const Elements& p, const char* near, char* far) 
     for (const Element& e : all) *e.place = T(0);
     for (const Element& e : all) *e.place = sum_of(*e.place, e.value);
     for (const Element& e : all)
-        if (e.last) *e.place = sum_of(e.before, *e.place);
+        if (e.last) *e.place = *e.place == T(0) ? e.before : sum_of(e.before, *e.place);
     return true;
 }
 

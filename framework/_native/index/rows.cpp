@@ -207,8 +207,9 @@ template <class T> void combine_numbers(Combine how, const Layout& l, const Plac
     const int64_t count = int64_t(groups.size());
     groups.push_back(m);
     const auto add = [](Vec<T> a, Vec<T> b) -> Vec<T> { return a + b; };
-    const auto largest = [](Vec<T> a, Vec<T> b) -> Vec<T> { return (b > a) | (b != b) ? select<T>(a != a, a, b) : a; };
-    const auto smallest = [](Vec<T> a, Vec<T> b) -> Vec<T> { return (b < a) | (b != b) ? select<T>(a != a, a, b) : a; };
+    const auto add_sum = [](Vec<T> a, Vec<T> b) -> Vec<T> { return b == Vec<T>{} ? a : a + b; };
+    const auto largest = [](Vec<T> a, Vec<T> b) -> Vec<T> { return select<T>((a > b) | (a != a), a, b); };  // of equals the last
+    const auto smallest = [](Vec<T> a, Vec<T> b) -> Vec<T> { return select<T>((a < b) | (a != a), a, b); };
     parallel(l.outer * count, grain_of(l.inner * int64_t(sizeof(T))), [&](int64_t begin, int64_t end) {
         T* sum = scratch<T>(0, l.inner);
         for (int64_t u = begin; u < end; ++u) {
@@ -218,11 +219,12 @@ template <class T> void combine_numbers(Combine how, const Layout& l, const Plac
             const bool sums = how == Combine::sum && last - first > 1;
             if (sums) std::copy_n(row(first), l.inner, sum);
             for (int64_t k = first + sums; k < last; ++k) {
-                if (how == Combine::sum) combine_row(sums ? sum : place, row(k), l.inner, add);
+                if (sums) combine_row(sum, row(k), l.inner, add);
+                else if (how == Combine::sum) combine_row(place, row(k), l.inner, add_sum);
                 else if (how == Combine::largest) combine_row(place, row(k), l.inner, largest);
                 else combine_row(place, row(k), l.inner, smallest);
             }
-            if (sums) combine_row(place, sum, l.inner, add);
+            if (sums) combine_row(place, sum, l.inner, add_sum);
         }
     });
 }

@@ -18,7 +18,7 @@ from ...dtypes import bool_
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..convert.cast import to
-from ..pointwise.arithmetic import add_op
+from ..pointwise.arithmetic import plus_sums
 from ..pointwise.choose import where_op
 from ..record.args import one_dim, tensor_arg
 from ..record.batched import (
@@ -391,7 +391,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
         source = source & bool(alpha) if truth else source * alpha  # type: ignore[operator]
     if input._array.ndim == 0:
         return input + (source.any() if truth else source.sum())  # type: ignore[operator, attr-defined]
-    return add_op.run(input, unindex.run(source, led(index), dims=(at,), shape=input._array.shape))
+    return plus_sums.run(input, unindex.run(source, led(index), dims=(at,), shape=input._array.shape))
 
 
 @public(method=True, out=True, autocast="widest")

@@ -8,6 +8,7 @@ from ...backends.native import native_or
 from ...errors import AutogradError, DTypeError, ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor
+from ..pointwise.arithmetic import plus_sums
 from ..record import autocast
 from ..record.args import one_dim, tensor_arg
 from ..record.autocast import by_place
@@ -47,6 +48,11 @@ def _scatter_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int) -> Any:
     return out
 
 
+def _scatter_add_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int) -> Any:
+    sums = _ungather_kernel(xp, src, index, dim=dim, shape=x.shape)
+    return xp.where(sums == 0, x, x + sums)
+
+
 def _multiply_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int) -> Any:
     out = xp.array(x, copy=True, order="C")
     for k in range(index.shape[dim]):  # within one slice no place is named twice; CuPy has no multiply.at
@@ -79,8 +85,7 @@ scatter_op = Op("scatter", "x src index", onnx="scattered(x, index, src, dim)",
                      "src": lambda g, index, dim: gather_op(g, index, dim=dim)})
 scatter_add_op = Op("scatter_add", "x src index", jvp="linear", native="scatter_add",
                     onnx="ScatterElements(x, index, src, axis=dim, reduction='add')",
-                    kernel=lambda xp, x, src, index, *, dim: x + _ungather_kernel(xp, src, index, dim=dim,
-                                                                                 shape=x.shape),
+                    kernel=_scatter_add_kernel,
                     infer=lambda x, src, index, *, dim: x,
                     vjp={"x": lambda g: g, "src": lambda g, index, dim: gather_op(g, index, dim=dim)})
 scatter_multiply = Op("scatter_multiply", "x src index", kernel=_multiply_kernel, native="scatter_multiply",
@@ -229,7 +234,7 @@ def _add(x: Tensor, at: int, index: Tensor, src: Any) -> Tensor:
     if src.shape != index.shape:
         src = expand.run(src, size=index.shape)
     added = ungather.run(src, index, dim=at, shape=x._array.shape or (1,))
-    return x + (added if x.ndim else take_shape(added, ()))  # type: ignore[operator]
+    return plus_sums.run(x, added if x.ndim else take_shape(added, ()))
 
 
 @public(method=True, out=True, autocast=by_place("widest"), asks=False)

@@ -89,6 +89,9 @@ fmod = elementwise("fmod", "x y", "fmod(x, y)",
     >>> fw.fmod(fw.tensor([7.0, -7.0]), 3.0)
     tensor([ 1., -1.])
     """, ufunc="fmod", check=_refuse_zero, vjp={"x": "g", "y": "-g * trunc(x / y)"})
+# what was added up at places of ``x``: elsewhere it stays, be it -0
+plus_sums = Elementwise("plus_sums", "x y", "where(y == 0, x, x + y)", complex=True, jvp="linear",
+                        vjp={"x": "g", "y": "g"})
 add_op, sub_op, mul_op, div_op = _plus.op, _minus.op, mul.op, _quotient.op
 _power = elementwise("pow", "x y", "pow(x, y)", """The first operand to the power of the second.
     >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)

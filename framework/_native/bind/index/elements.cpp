@@ -126,7 +126,7 @@ nb::object scatter_add(Array x, nb::handle src, Array index, int64_t dim) {
             T* sums = reinterpret_cast<T*>(to);
             const T* own = first.a.data<T>();
             parallel(x.size(), grain_of(sizeof(T)), [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) sums[i] = sum_of(own[i], sums[i]);
+                for (int64_t i = begin; i < end; ++i) sums[i] = sums[i] == T(0) ? own[i] : sum_of(own[i], sums[i]);
             });
         });
         return good;

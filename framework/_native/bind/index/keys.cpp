@@ -295,7 +295,7 @@ nb::object into_flat(PyObject* const* args) {
 template <class T> void add_over(PyArrayObject* to, PyArrayObject* from) {
     T* out = static_cast<T*>(PyArray_DATA(to));
     const T* add = static_cast<const T*>(PyArray_DATA(from));
-    for (npy_intp i = 0; i < PyArray_SIZE(to); ++i) out[i] += add[i];
+    for (npy_intp i = 0; i < PyArray_SIZE(to); ++i) out[i] = add[i] == T(0) ? out[i] : out[i] + add[i];
 }
 
 // Sums of float32 to numbers of 16 bits, rounded to these before and after.
@@ -308,7 +308,7 @@ template <class H> void add_rounded(PyArrayObject* to, PyArrayObject* from) {
     H* out = static_cast<H*>(PyArray_DATA(to));
     std::vector<float> numbers(size_t(n), 0.0f);
     widen(numbers.data(), out, n);
-    for (npy_intp i = 0; i < n; ++i) numbers[size_t(i)] += sums[size_t(i)];
+    for (npy_intp i = 0; i < n; ++i) numbers[size_t(i)] = sums[size_t(i)] == 0 ? numbers[size_t(i)] : numbers[size_t(i)] + sums[size_t(i)];
     narrow(out, numbers.data(), n);
 }
 

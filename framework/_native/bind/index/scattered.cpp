@@ -83,7 +83,7 @@ nb::object into_scattered(PyObject* const* args) {
         bump(args[0], args[6]);
         return nb::borrow(args[0]);
     }
-    if (adds && lines) return nb::object();
+    if (lines) return nb::object();
     const View view{PyArray_DATA(index.a), Type::int64, ndim, shape, steps};
     const moving::Elements p(view, ndim, reinterpret_cast<const int64_t*>(PyArray_DIMS(a.a)), reinterpret_cast<const int64_t*>(PyArray_STRIDES(a.a)),
                              source.strides, dim, bytes, true);
