@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
@@ -288,3 +289,20 @@ def test_left_out_rows_are_of_ops_that_there_are():
     names = set(map(ops._table()[1], ops._table()[0]))
     for (name, layout), reason in ops.LEFT_OUT.items():
         assert name in names and layout in ops.LAYOUTS and reason
+
+
+def test_calls_of_other_shapes():
+    from benchmarks import shapes
+    assert len(shapes.lines()) > 1000 and len(set(shapes.lines())) == len(shapes.lines())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for line in shapes.lines()[::5]:
+            shapes.call_of(line, fw)()
+
+
+def test_calls_of_other_shapes_beside_pytorch():
+    torch = pytest.importorskip("torch")
+    from benchmarks import shapes
+    found = list(shapes.measured(fw, torch, "x.abs().max()"))
+    assert [row.line for row in found] == ["x=R(10) :: x.abs().max()"]
+    assert found[0].ratio == found[0].ours / found[0].theirs > 0
