@@ -51,7 +51,7 @@ def _bind() -> None:
         if p.inplace:
             for method in p.methods:
                 if not method.startswith("__"):
-                    form = inplace(function, method, p.op, p.call)
+                    form = inplace(function, method, p.op, p.call, p.inplace)
                     setattr(Tensor, f"{method}_", form if p.autocast is None else never(form))
     # ``x += y`` for those that are an operator, have an in-place form, and of which Python knows one
     symbols = {p.name: m for p in PUBLIC for m in p.methods if hasattr(operator, f"__i{m[2:]}")}

@@ -110,7 +110,7 @@ def _method(name: str) -> Callable:
     """The method as a function of its own, which says what is wrong with what is no tensor."""
     p = _SOURCES[name]
     if p.inplace:
-        return inplace(bare(p.function), name[:-1], p.op, p.call)
+        return inplace(bare(p.function), name[:-1], p.op, p.call, p.inplace)
 
     @wraps(p.function)
     def form(input: Tensor, *args: Any, **settings: Any) -> Tensor:

@@ -16,11 +16,11 @@ from ..record.batched import along
 from ..record.deferred import Positions
 from ..record.into import native_into
 from ..record.op import Meta, Op
-from ..record.public import bare, public
+from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand, take_size
 from ..shape.slices import slice_op
 from ..shape.view import take_shape
-from ..write.inplace import inplace, scalar_arg
+from ..write.inplace import scalar_arg
 from . import cuda
 from .index import extremes, positions, summed_at
 
@@ -194,7 +194,19 @@ def _sources(x: Tensor, src: Any, index: Tensor, op: str) -> Any:
     return _at_least_1d(src)
 
 
-@public(method=True, op=scatter_op, out=True)
+# the elements at places along a dimension in memory: (x, dim, index, source, how, lines, name)
+scattered_into = native_into("scattered")
+
+
+def _scatter_into(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
+                  reduce: str | None = None) -> Any:
+    given = src if value is None else value if src is None else None
+    if reduce is not None or given is None:
+        return NotImplemented
+    return scattered_into(input, dim, index, given, "set", False, "scatter_")
+
+
+@public(method=True, inplace=_scatter_into, op=scatter_op, out=True)
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
             reduce: str | None = None) -> Tensor:
     """``input`` with the elements that ``index`` names along ``dim`` replaced by ``src`` (or a number).
@@ -237,7 +249,13 @@ def _add(x: Tensor, at: int, index: Tensor, src: Any) -> Tensor:
     return plus_sums.run(x, added if x.ndim else take_shape(added, ()))
 
 
-@public(method=True, out=True, autocast=by_place("widest"), asks=False)
+def _scatter_add_into(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
+    if not isinstance(src, Tensor):
+        return NotImplemented
+    return scattered_into(input, dim, index, src, "sum", False, "scatter_add_")
+
+
+@public(method=True, inplace=_scatter_add_into, out=True, autocast=by_place("widest"), asks=False)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with the elements of ``src`` added at the places named by ``index`` along ``dim``.
 
@@ -253,37 +271,3 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     if not index._array.size:
         return input.clone()  # type: ignore[attr-defined]
     return _add(input, at, index, _sources(input, src, index, "scatter_add"))
-
-
-# the elements at places along a dimension in memory: (x, dim, index, source, how, lines, name)
-scattered_into = native_into("scattered")
-_scatter_into, _scatter_add_into = [inplace(bare(f), f.__name__, None) for f in (scatter, scatter_add)]
-
-
-@public("", method=True)
-def scatter_(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
-             reduce: str | None = None) -> Tensor:
-    """``scatter`` in place: writes into this tensor and returns it.
-
-    >>> fw.zeros(2, 2).scatter_(1, fw.tensor([[1], [0]]), 5.0)
-    tensor([[0., 5.],
-            [5., 0.]])
-    """
-    given = src if value is None else value if src is None else None
-    if reduce is None and given is not None \
-            and scattered_into(input, dim, index, given, "set", False, "scatter_") is input:
-        return input
-    return _scatter_into(input, dim, index, src, value=value, reduce=reduce)
-
-
-@public("", method=True)
-def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """``scatter_add`` in place: writes into this tensor and returns it.
-
-    >>> fw.zeros(3).scatter_add_(0, fw.tensor([0, 2, 2]), fw.ones(3))
-    tensor([1., 0., 2.])
-    """
-    if isinstance(src, Tensor) \
-            and scattered_into(input, dim, index, src, "sum", False, "scatter_add_") is input:
-        return input
-    return _scatter_add_into(input, dim, index, src)

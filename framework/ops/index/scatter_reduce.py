@@ -15,10 +15,9 @@ from ..record.args import one_dim, real_arg, tensor_arg
 from ..record.batched import along
 from ..record.constants import like
 from ..record.op import Op
-from ..record.public import bare, public
+from ..record.public import public
 from ..shape.broadcast import expand
 from ..shape.slices import slice_along
-from ..write.inplace import inplace
 from . import cuda
 from .index import positions
 from .scatter import (
@@ -84,7 +83,17 @@ def _integer_limits(dtype: Any) -> tuple[int, int]:
     return (0, 2 ** bits - 1) if dtype.kind == "u" else (-2 ** (bits - 1), 2 ** (bits - 1) - 1)
 
 
-@public(method=True, out=True)
+_STRAIGHT = ("sum", "amax", "amin")
+
+
+def _scatter_reduce_into(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
+                         include_self: bool = True) -> Any:
+    if reduce not in _STRAIGHT or include_self is not True or not isinstance(src, Tensor):
+        return NotImplemented
+    return scattered_into(input, dim, index, src, reduce, False, "scatter_reduce_")
+
+
+@public(method=True, inplace=_scatter_reduce_into, out=True)
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
                    include_self: bool = True) -> Tensor:
     """``input`` with what ``index`` sends to each place along ``dim`` combined with what was there.
@@ -162,7 +171,14 @@ def _are_plain(x: Tensor, source: Tensor, way: str) -> bool:
     return whole or a.dtype.kind in FLOATING and b.dtype.kind in FLOATING
 
 
-@public(method=True, out=True)
+def _index_reduce_into(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
+                       include_self: bool = True) -> Any:
+    if reduce not in _STRAIGHT[1:] or include_self is not True or not isinstance(source, Tensor):
+        return NotImplemented
+    return scattered_into(input, dim, index, source, reduce, True, "index_reduce_")
+
+
+@public(method=True, inplace=_index_reduce_into, out=True)
 def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
                  include_self: bool = True) -> Tensor:
     """``input`` with slices of ``source`` combined into the slices that ``index`` (n) names along ``dim``.
@@ -187,36 +203,3 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
     places: Any = index.reshape(-1, *(1,) * (source.ndim - 1 - at))  # type: ignore[attr-defined]
     places = expand.run(places, size=source.shape) if source.ndim else index
     return scatter_reduce(input, dim, places, source, reduce, include_self=include_self)
-
-
-_scatter_reduce_into, _index_reduce_into = [inplace(bare(f), f.__name__, None)
-                                            for f in (scatter_reduce, index_reduce)]
-_STRAIGHT = ("sum", "amax", "amin")
-
-
-@public("", method=True)
-def scatter_reduce_(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
-                    include_self: bool = True) -> Tensor:
-    """``scatter_reduce`` in place: writes into this tensor and returns it.
-
-    >>> fw.ones(2).scatter_reduce_(0, fw.tensor([0, 1, 1]), fw.tensor([5.0, 2.0, 3.0]), "sum")
-    tensor([6., 6.])
-    """
-    if reduce in _STRAIGHT and include_self is True and isinstance(src, Tensor) \
-            and scattered_into(input, dim, index, src, reduce, False, "scatter_reduce_") is input:
-        return input
-    return _scatter_reduce_into(input, dim, index, src, reduce, include_self=include_self)
-
-
-@public("", method=True)
-def index_reduce_(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
-                  include_self: bool = True) -> Tensor:
-    """``index_reduce`` in place: writes into this tensor and returns it.
-
-    >>> fw.ones(2).index_reduce_(0, fw.tensor([0, 0]), fw.tensor([2.0, 3.0]), "prod")
-    tensor([6., 1.])
-    """
-    if reduce in _STRAIGHT[1:] and include_self is True and isinstance(source, Tensor) \
-            and scattered_into(input, dim, index, source, reduce, True, "index_reduce_") is input:
-        return input
-    return _index_reduce_into(input, dim, index, source, reduce, include_self=include_self)

@@ -28,13 +28,12 @@ class Public(NamedTuple):
     namespace: str
     function: Callable
     methods: tuple[str, ...]
-    inplace: bool
+    inplace: bool | Callable
     op: Op | None
     property: bool = False
     call: Callable | None = None
     autocast: Policy | None = None
     deferred: Deferred = False
-
 
 PUBLIC: list[Public] = []
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
@@ -43,7 +42,8 @@ T = TypeVar("T")
 copied_into = native_into("same")
 
 
-def public(namespace: str = "framework", *, method: bool | str = False, inplace: bool = False,
+def public(namespace: str = "framework", *, method: bool | str = False,
+           inplace: bool | Callable = False,
            op: Op | None = None, name: str | None = None, alias: str = "",
            as_property: bool = False, out: bool | str = False, also: str = "",
            numpy: bool | None = None, call: Callable | None = None, autocast: Policy | None = None,
@@ -51,8 +51,10 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
     """Register a function under ``namespace``; with ``method``, also as a method of Tensor.
 
     method: True for the function's own name, or a string of names ("add __add__"). alias: further names in
-    the namespace. inplace: also the method ``name_``. namespace "": only the methods. out: the function gets
-    an argument ``out=`` (its methods have none, as in PyTorch); "exact": it must have the result's own dtype.
+    the namespace. inplace: also the method ``name_``; a function of the same arguments is asked first, which
+    has written the result into the first of them if it gives that back. namespace "": only the methods.
+    out: the function gets an argument ``out=`` (its methods have none, as in PyTorch); "exact": it must have
+    the result's own dtype.
     also: further keywords for arguments, "axis0=dim0 axis1=dim1", where PyTorch has several names for one.
     numpy: whether NumPy's ``axis=`` and ``keepdims=`` stand for ``dim=`` and ``keepdim=`` (default: but in
     nn.functional). call: a function of the same arguments that answers with the one `Call` of an elementwise
@@ -82,7 +84,7 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
         for home in (own, *alias.split()):
             first = home == own
             PUBLIC.append(Public(home, namespace, function, methods if first else (),
-                                 inplace and first, op, as_property, plan, autocast, deferred))
+                                 first and inplace, op, as_property, plan, autocast, deferred))
         return function
     return register
 

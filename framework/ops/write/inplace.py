@@ -504,7 +504,8 @@ def _some_recorded(values: Any) -> bool:
     return False
 
 
-def inplace(function: Callable, name: str, op: Op | None, call: Callable | None = None) -> Callable:
+def inplace(function: Callable, name: str, op: Op | None, call: Callable | None = None,
+            first: bool | Callable = True) -> Callable:
     """The in-place form ``name_`` of a public function whose first argument is the tensor; see ``public``."""
     method = f"{name}_"
     own = op if isinstance(op, Elementwise) else None
@@ -527,6 +528,8 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
     def form(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if not isinstance(x, Tensor):
             tensor_arg(x, method)
+        if callable(first) and first(x, *args, **kwargs) is x:
+            return x
         if whole and not args and not kwargs and _kept_whole(x, method):
             return x
         if narrows and x.is_complex():
@@ -558,6 +561,8 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
     if straight:
         rule = WHOLE if whole else TRUTH if own.result == "bool" else 0  # type: ignore[union-attr]
         return entered_form(form, own, writes, method, others + 1, None, rule)
+    if plan is None and callable(first):
+        return form
     if plan is None:
         return entered_form(form, None, None, method, 0, function, FUNCTION)
     return entered_form(form, None, None, method, 0, plan, WHOLE if whole or narrows else 0)

@@ -74,16 +74,3 @@ row("scatter_add",
           G24,
           normal(2, 4)),
     errors=[("range", lambda M: M.ones(3).scatter_add(0, M.tensor([-1]), M.ones(1)), IndexError, "index -1")])
-row("scatter_",
-    many("tensor", lambda M, x, i, y: x.scatter_(1, i, y), lambda x, i, y: _loop(x, i, y, 1, False), M34,
-         ONCE, normal(3, 2)),
-    many("number", lambda M, x, i: x.scatter_(1, i, 2.5), lambda x, i: _loop(x, i, 2.5, 1, False), M34, G32),
-    many("value", lambda M, x, i: x.scatter_(1, i, value=2.5), lambda x, i: _loop(x, i, 2.5, 1, False), M34,
-         G32), namespace="",
-    errors=[("range", lambda M: M.ones(3).scatter_(0, M.tensor([3]), 1.0), IndexError, "index 3"),
-            ("both", lambda M: M.ones(3).scatter_(0, M.tensor([0])), TypeError, "exactly one")])
-row("scatter_add_",
-    many("repeats", lambda M, x, i, y: x.scatter_add_(1, i, y), lambda x, i, y: _loop(x, i, y, 1, True), M34,
-         G32, normal(3, 2)), namespace="",
-    errors=[("range", lambda M: M.ones(3).scatter_add_(0, M.tensor([-1]), M.ones(1)), IndexError,
-             "index -1")])

@@ -49,13 +49,3 @@ row("index_reduce",
              "amax"),
             ("shape", lambda M: M.index_reduce(M.ones(2), 0, M.tensor([0]), M.ones(3), "prod"), ValueError,
              "[3]")])
-row("scatter_reduce_",
-    *[Sample(way, lambda M, x, i, s, way=way: x.scatter_reduce_(1, i, s, way), (X, INDEX, SRC),
-             _ref(way, True)) for way in _WAYS], namespace="",
-    errors=[("reduce", lambda M: M.ones(1).scatter_reduce_(0, M.tensor([0]), M.ones(1), "x"), ValueError,
-             "amax")])
-row("index_reduce_",
-    *[Sample(way, lambda M, x, s, way=way: x.index_reduce_(0, M.tensor([2, 0, 2]), s, way), (X, SRC[:, :3]),
-             _rows(way, True)) for way in ("prod", "mean", "amax", "amin")], namespace="",
-    errors=[("reduce", lambda M: M.ones(1).index_reduce_(0, M.tensor([0]), M.ones(1), "sum"), ValueError,
-             "amax")])
