@@ -15,6 +15,9 @@ from ..shape.join import cat
 from ..shape.slices import piece
 
 
+_SHORT = 32  # points of a line up to which the areas between them are summed one by one
+
+
 def _line(y: Any, dim: int, name: str) -> int:
     """The dimension of ``y`` along which it is integrated, as a number from 0."""
     at = one_dim(dim, tensor_arg(y, name, "y").ndim, name)
@@ -27,7 +30,6 @@ def _line(y: Any, dim: int, name: str) -> int:
 
 def _areas(y: Any, x: Any, at: int, name: str) -> Any:
     """Twice the area between neighbours along a dimension."""
-    heights: Any = add_op.run(*_neighbours(y, at))
     along = at
     if tensor_arg(x, name, "x").ndim == 1:
         x = x.reshape(-1, *(1,) * (y.ndim - 1 - at))
@@ -36,7 +38,12 @@ def _areas(y: Any, x: Any, at: int, name: str) -> Any:
         raise ShapeError(f"{name}: x of shape {list(x.shape)} has not the {y.shape[at]} points of y along "
                          f"dimension {at}")
     steps: Any = sub_op.run(*_neighbours(x, along))
-    return heights * steps
+    return _heights(y, at) * steps
+
+
+def _heights(y: Tensor, at: int) -> Any:
+    """Twice the height between neighbours."""
+    return add_op.run(*_neighbours(y, at))
 
 
 def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -60,9 +67,11 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, di
     if x is not None:
         return _areas(y, x, at, "trapezoid").sum(at) * 0.5
     n = y._array.shape[at]
+    if n < _SHORT:
+        return (_heights(y, at) * (0.5 if dx is None else 0.5 * dx)).sum(at)  # type: ignore[attr-defined]
     inner = piece(y, at, min(n, 1), max(n - 1, 0)).sum(at)
     width = 1 if dx is None else dx
-    return (inner + (y.select(at, 0) + y.select(at, -1)) * 0.5) * width if n > 1 else inner * (0.5 * width)
+    return (inner + (y.select(at, 0) + y.select(at, -1)) * 0.5) * width
 
 
 @public()
@@ -79,7 +88,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None
     if x is not None:
         areas = _areas(y, x, at, "cumulative_trapezoid") * 0.5
     else:
-        areas = add_op.run(*_neighbours(y, at)) * (0.5 if dx is None else 0.5 * dx)  # type: ignore[operator]
+        areas = _heights(y, at) * (0.5 if dx is None else 0.5 * dx)
     return cumsum(areas, at)
 
 
