@@ -14,7 +14,6 @@ from ..reduce.scan import cumsum
 from ..shape.join import cat
 from ..shape.slices import piece
 
-
 _SHORT = 32  # points of a line up to which the areas between them are summed one by one
 
 
