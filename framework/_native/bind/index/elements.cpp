@@ -126,7 +126,13 @@ nb::object scatter_add(Array x, nb::handle src, Array index, int64_t dim) {
             T* sums = reinterpret_cast<T*>(to);
             const T* own = first.a.data<T>();
             parallel(x.size(), grain_of(sizeof(T)), [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) sums[i] = sums[i] == T(0) ? own[i] : sum_of(own[i], sums[i]);
+                int64_t i = begin;
+                if constexpr (std::is_arithmetic_v<T>)  // by vectors: nobody foresees where there is a sum
+                    for (; i + lanes<T> <= end; i += lanes<T>) {
+                        const Vec<T> before = load(own + i), sum = load(sums + i);
+                        store<T>(sums + i, select<T>(sum == Vec<T>{}, before, before + sum));
+                    }
+                for (; i < end; ++i) sums[i] = sums[i] == T(0) ? own[i] : sum_of(own[i], sums[i]);
             });
         });
         return good;

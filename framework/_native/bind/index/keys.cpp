@@ -295,7 +295,10 @@ nb::object into_flat(PyObject* const* args) {
 template <class T> void add_over(PyArrayObject* to, PyArrayObject* from) {
     T* out = static_cast<T*>(PyArray_DATA(to));
     const T* add = static_cast<const T*>(PyArray_DATA(from));
-    for (npy_intp i = 0; i < PyArray_SIZE(to); ++i) out[i] = add[i] == T(0) ? out[i] : out[i] + add[i];
+    for (npy_intp i = 0; i < PyArray_SIZE(to); ++i) {
+        const T both = out[i] + add[i];
+        out[i] = add[i] == T(0) ? out[i] : both;
+    }
 }
 
 // Sums of float32 to numbers of 16 bits, rounded to these before and after.
