@@ -237,6 +237,17 @@ def test_many_elements(shape, dim, dtype):
     assert check(scatter_reduce.extreme_op, x, src, at, dim=dim, largest=True) is not NotImplemented
 
 
+@pytest.mark.parametrize("dtype", MOVED)
+@pytest.mark.parametrize("shape", [(3, 40), (3, 5, 40), (1, 40), (3, 20, 20, 1)])
+def test_one_step_along_a_dimension_of_neighbours(shape, dtype):
+    """A long line of columns, each with one position along a dimension whose elements lie side by side."""
+    x = numbers(shape[::-1], dtype, 1).T
+    at, src = places(2, shape[0], (1, *shape[1:])), numbers((1, *shape[1:]), dtype, 3)
+    assert check(scatter.gather_op, x, at, dim=0) is not NotImplemented
+    assert check(scatter.scatter_op, x, src, at, dim=0) is not NotImplemented
+    assert check(scatter.scatter_op, np.ascontiguousarray(x), src, at, dim=0) is not NotImplemented
+
+
 @quick
 @given(shapes, st.integers(1, 9), seeds)
 def test_one_hot(shape, classes, seed):

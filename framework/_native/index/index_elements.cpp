@@ -235,10 +235,11 @@ template <int64_t B, class F> bool each_pair(const Elements& p, int64_t begin, i
 
 // -- gather ---------------------------------------------------------------------------------------
 
-// Whether lines are long, and their elements lie side by side in all three arrays.
+// Whether positions vary along lines that are long and whose elements lie side by side in all three arrays. One step along
+// another dimension looks the same, but that its columns lie apart in the far array.
 template <class T> bool are_dense_lines(const Elements& p) {
     constexpr int64_t B = sizeof(T);
-    return p.steps == 1 && p.bands == 1 && p.index_next == 8 && p.near_next == B && p.far_jump == B && p.width > SHORT;
+    return p.steps == 1 && p.bands == 1 && p.index_next == 8 && p.near_next == B && p.far_jump == B && !p.far_next && p.width > SHORT;
 }
 
 // Of such lines pair(near, far) for all; each position is read once, and checked then. False if one is out of range, in
