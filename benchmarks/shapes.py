@@ -10,29 +10,16 @@ it. Each is the fastest of several calls, taken in turns; printed are those abov
 """
 
 import argparse
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
-from .ops import Case, Kind, timed
+from .ops import Case, Kind, Timed, summary, timed
 
 FIRST = "R, G = M.rand, M.autograd.grad\nrg = lambda *shape: R(*shape, requires_grad=True)\n"
 SECONDS, ROUNDS = 0.05, 5
-
-
-class Row(NamedTuple):
-    """One line, and the seconds of a call of ours and of PyTorch's."""
-
-    line: str
-    ours: float
-    theirs: float
-
-    @property
-    def ratio(self) -> float:
-        return self.ours / self.theirs
 
 
 def lines(text: str = "") -> list[str]:
@@ -50,14 +37,14 @@ def call_of(line: str, M: ModuleType) -> Callable[[], Any]:
     return eval(f"lambda: {call.strip()}", names)  # type: ignore[no-any-return]
 
 
-def measured(ours: ModuleType, theirs: ModuleType, text: str = "") -> Iterator[Row]:
-    """Row by row. A line above 1 is timed once more: it may have been the machine."""
+def measured(ours: ModuleType, theirs: ModuleType, text: str = "") -> Iterator[Timed]:
+    """Line by line. One above 0.95 is timed once more, both sides: it may have been the machine."""
     for line in lines(text):
         case = Case(Kind(line, "", "", "", ""), call_of(line, ours), call_of(line, theirs))
         found = [timed(case, ROUNDS, SECONDS)]
         if found[0].ratio > 0.95:
             found.append(timed(case, 2 * ROUNDS, 2 * SECONDS))
-        yield Row(line, min(t.ours for t in found), min(t.theirs for t in found))
+        yield Timed(case.kind, min(t.ours for t in found), min(t.theirs for t in found))
 
 
 def main() -> None:
@@ -80,12 +67,8 @@ def main() -> None:
     print("| ratio | call | us | PyTorch, us |\n| --- | --- | --- | --- |")
     for row in found:
         if row.ratio > options.above:
-            print(f"| {row.ratio:.2f} | `{row.line}` | {row.ours * 1e6:.1f} | {row.theirs * 1e6:.1f} |")
-    if found:
-        mean = math.exp(sum(math.log(row.ratio) for row in found) / len(found))
-        above = ", ".join(f"{sum(row.ratio > most for row in found)} above {most:g}"
-                          for most in (1.0, 1.1, 1.5, 2.0))
-        print(f"\n{len(found)} calls, geometric mean {mean:.2f}, {above}")
+            print(f"| {row.ratio:.2f} | `{row.kind.name}` | {row.ours * 1e6:.1f} | {row.theirs * 1e6:.1f} |")
+    print(f"\n{summary(found)}")
 
 
 if __name__ == "__main__":

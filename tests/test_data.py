@@ -37,6 +37,8 @@ from framework.data import (
     randomness,
     read_idx,
 )
+from framework.data.fetch import Fetcher
+from framework.data.randomness import SampleRandom
 from framework.errors import DTypeError, ShapeError
 from framework.io import load, save
 from framework.random import Generator, default_generator, manual_seed
@@ -607,3 +609,16 @@ def test_samples_that_draw_do_so_from_a_start_of_their_own(native, monkeypatch):
     numbers = [x for batch in found for part in batch[1:] for x in part if 0 <= x < 1]
     assert len(numbers) == len(set(numbers)) == 24
     assert len({seed for batch in found for seed in batch[0]}) == 24
+
+
+def test_an_interrupt_after_the_last_sample_is_raised_as_it_is():
+    fetcher = Fetcher([1, 2], list, batched=True).prepare()
+
+    class Interrupted(SampleRandom):
+        def load(self, dataset, indices, samples):
+            super().load(dataset, indices, samples)
+            raise KeyboardInterrupt
+    draws = Interrupted(0, 0)
+    fetcher.sure = False
+    with draws.lent(), pytest.raises(KeyboardInterrupt):
+        fetcher.fetch(0, [0, 1], draws)

@@ -73,8 +73,9 @@ class Fetcher:
             else:
                 draws.load(self.dataset, indices, samples)
         except BaseException as error:
-            self.at = indices[len(samples)]
-            self._lost(error, self.at)
+            if len(samples) < len(indices):  # else an interrupt, after the last of them
+                self.at = indices[len(samples)]
+                self._lost(error, self.at)
             raise
         return self._collated(samples, indices, draws)
 

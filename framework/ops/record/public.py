@@ -35,6 +35,7 @@ class Public(NamedTuple):
     autocast: Policy | None = None
     deferred: Deferred = False
 
+
 PUBLIC: list[Public] = []
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 HINTS = {"layout": "", "pin_memory": ""}  # what PyTorch's makers of tensors take besides: no argument of ours
