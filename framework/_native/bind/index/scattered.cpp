@@ -31,21 +31,30 @@ struct Source {
     }
 };
 
-bool scatter(const nb::object& how, Type type, const moving::Elements& p, int bytes, const char* from, char* to) {
-    const auto is = [&](const char* what) { return PyUnicode_CompareWithASCIIString(how.ptr(), what) == 0; };
-    if (is("set")) return moving::scatter(p, bytes, from, to);
-    if (is("sum")) return moving::add_few(type, p, from, to);
-    if (is("amax")) return moving::scatter(moving::Combine::largest, type, p, from, to);
-    return is("amin") && moving::scatter(moving::Combine::smallest, type, p, from, to);
+// What becomes of an element and what stands at its place.
+enum class How { set, sum, largest, smallest, other };
+
+How how_of(PyObject* word) {
+    const auto is = [&](const char* what) { return PyUnicode_CompareWithASCIIString(word, what) == 0; };
+    return is("set") ? How::set : is("sum") ? How::sum : is("amax") ? How::largest : is("amin") ? How::smallest : How::other;
+}
+
+bool scatter(How how, Type type, const moving::Elements& p, int bytes, const char* from, char* to) {
+    switch (how) {
+        case How::set: return moving::scatter(p, bytes, from, to);
+        case How::sum: return moving::add_few(type, p, from, to);
+        case How::largest: return moving::scatter(moving::Combine::largest, type, p, from, to);
+        case How::smallest: return moving::scatter(moving::Combine::smallest, type, p, from, to);
+        default: return false;
+    }
 }
 
 // Whole rows of an array in rows, at the places of a line; false where they cannot be combined so.
-bool combine_rows(const nb::object& how, const Array& to, int dim, const Array& index, const char* from) {
-    const auto is = [&](const char* what) { return PyUnicode_CompareWithASCIIString(how.ptr(), what) == 0; };
-    if (!is("sum") && !is("amax") && !is("amin")) return false;
+bool combine_rows(How how, const Array& to, int dim, const Array& index, const char* from) {
+    if (how == How::set || how == How::other) return false;
     const auto* shape = reinterpret_cast<const int64_t*>(to.shape());
     const moving::Layout l{moving::product(shape, 0, dim), shape[dim], moving::product(shape, dim + 1, to.ndim())};
-    const moving::Combine kind = is("sum") ? moving::Combine::sum : is("amax") ? moving::Combine::largest : moving::Combine::smallest;
+    const moving::Combine kind = how == How::sum ? moving::Combine::sum : how == How::largest ? moving::Combine::largest : moving::Combine::smallest;
     const InRows line(index);
     Release release(index.size() * l.outer * l.inner * 8, Writes::memory);
     const moving::Places places = moving::read_places(view_of(line.a), 1, &l.n);
@@ -69,16 +78,15 @@ nb::object into_scattered(PyObject* const* args) {
         count *= shape[d];
     }
     const Source source(args[3], a.a, ndim, shape);
-    const bool adds = PyUnicode_CompareWithASCIIString(args[4], "sum") == 0;
+    const How how = how_of(args[4]);
     const bool by_rows = lines && PyArray_IS_C_CONTIGUOUS(a.a) && source.held && PyArray_IS_C_CONTIGUOUS(source.held.a);
-    if (!source.data || !count || (adds && !by_rows && count * FEW > PyArray_SIZE(a.a))) return nb::object();
+    if (!source.data || !count || (how == How::sum && !by_rows && count * FEW > PyArray_SIZE(a.a))) return nb::object();
     const Array to{a.a};
     if (moving::share_memory(Array{index.a}, to) || !moving::elements_apart(ndim, PyArray_DIMS(a.a), PyArray_STRIDES(a.a), bytes)) return nb::object();
     const InRows positions(Array{index.a});
     int64_t least, most;
     moving::range_of(positions.data<int64_t>(), PyArray_SIZE(index.a), least, most);
     if (least < 0 || most >= PyArray_DIM(a.a, dim) || !nobody_looks()) return nb::object();
-    const nb::object how = nb::borrow(args[4]);
     if (by_rows && combine_rows(how, to, dim, Array{index.a}, source.data)) {
         bump(args[0], args[6]);
         return nb::borrow(args[0]);
