@@ -6,7 +6,8 @@
 //
 // With P the weights, D = sum of g * out over the features: dS = P (g v^T - D), and dq = dS k, dk = dS^T q,
 // dv = P^T g. A thread has a range of the keys of some heads: nobody else adds to its rows of dk and dv. Where
-// that cuts the keys of a head into parts, each part has a dq of its own, and those are added in order.
+// that cuts the keys of a head into parts, each part has a dq of its own, and those are added in order. Where few keys
+// are those of many heads, crews of these heads have a dk and dv of their own, which are added in order as well.
 namespace fw {
 namespace {
 
@@ -23,7 +24,12 @@ template <class T> struct Backward : Problem<T> {
     Gradients<T> to;
     bool shared_q;             // several heads add to one dq, which begins as 0
     int64_t parts;             // of the keys
+    int64_t crews;             // parts of the heads that add to the same dk and dv
+    T* shares = nullptr;       // dk and dv of every crew of every group, if there are several
+    int64_t share;             // numbers of one
     std::vector<T*> more;      // dq of every part but the first, (heads, queries, width)
+
+    int64_t work() const { return this->queries * this->keys * (this->width + this->out_width) * 2; }  // of a head
 };
 
 // The axes that heads of different threads differ in, and those that one thread goes through.
@@ -37,6 +43,11 @@ struct KeySplit {
             for (int64_t i = 0; i < size; ++i) longer.push_back(place + i * step);
         list = std::move(longer);
     }
+};
+
+// Where the gradients of one head go; of what is not wanted no matrix.
+template <class T> struct Target {
+    Matrix<T> q, k, v;
 };
 
 template <class T> void clear(Matrix<T> m, int64_t rows, int64_t width) {
@@ -54,8 +65,9 @@ template <class T> class GradBlock {
           k(a.k, a.keys, a.width, a.queries, room), v(a.v, a.keys, a.out_width, a.queries, room),
           dq(room.take(QUERIES * wide)), out(room.take(a.out_width * QUERIES)) {}
 
-    // The queries from `first` on with the keys [begin, end); their dq, if it is wanted, goes to `to_q`.
-    void run(int64_t head, int64_t first, int64_t begin, int64_t end, Matrix<T> to_q, bool add) {
+    // The queries from `first` on with the keys [begin, end); what is wanted of their dq, dk and dv goes to `to`.
+    void run(int64_t head, int64_t first, int64_t begin, int64_t end, const Target<T>& target, bool add) {
+        const Matrix<T> to_q = target.q;
         const int64_t count = std::min(QUERIES, a.queries - first);
         if (begin >= end) return add ? void() : clear(to_q.from(first), count, a.width);
         width = padded<T>(count);
@@ -70,7 +82,7 @@ template <class T> class GradBlock {
             if (a.p > 0) take_coins(a, coins, at, drop, rows);
             const bool open = a.masking == Masking::causal && key + at.keys <= first + 1;
             choosing_masking(open ? Masking::none : a.masking, [&](auto m) { differentiate<m.value>(at); });
-            spread(at, to_q.p != nullptr, key > begin);
+            spread(at, target, key > begin);
         }
         if (to_q.p) give_queries(to_q.from(first), count, add);
     }
@@ -135,15 +147,15 @@ template <class T> class GradBlock {
     }
 
     // What the block adds to dk, dv, the mask's gradient and (in `dq`) to dq.
-    void spread(const Place<T>& at, bool to_q, bool add) {
-        auto add_rows = [&](const Operand<T>& to, const T* block, const T* right, int64_t row, int64_t cols) {
-            if (!to.wanted()) return;
-            Matrix<T> c = to.at(at.head).from(at.key);
+    void spread(const Place<T>& at, const Target<T>& to, bool add) {
+        auto add_rows = [&](const Matrix<T>& to, const T* block, const T* right, int64_t row, int64_t cols) {
+            if (!to.p) return;
+            Matrix<T> c = to.from(at.key);
             product<T>(at.keys, cols, at.queries, {block, QUERIES, 1}, right, row, c.p, c.row, true);
         };
-        add_rows(a.to.v, weights, g.p, g.row, a.out_width);
-        add_rows(a.to.k, ds, q, wide, a.width);
-        if (to_q) {
+        add_rows(to.v, weights, g.p, g.row, a.out_width);
+        add_rows(to.k, ds, q, wide, a.width);
+        if (to.q.p) {
             const Matrix<const T> right = k.right(at.key, at.keys);
             product<T>(at.queries, a.width, at.keys, {ds, 1, QUERIES}, right.p, right.row, dq, wide, add);
         }
@@ -170,29 +182,62 @@ template <class T> bool all_finite(const Backward<T>& a, int64_t head) {
            finite<T>(a.k.at(head), a.keys, a.width) && finite<T>(a.v.at(head), a.keys, a.out_width);
 }
 
+// dk and dv of one crew of a group.
+template <class T> Target<T> share_of(const Backward<T>& a, int64_t group, int64_t crew) {
+    T* start = a.shares + (group * a.crews + crew) * a.share;
+    Target<T> to{};
+    if (a.to.k.wanted()) to.k = {start, a.width, 1}, start += a.keys * a.width;
+    if (a.to.v.wanted()) to.v = {start, a.out_width, 1};
+    return to;
+}
+
 template <class T> void all(const Backward<T>& a, const KeySplit& split) {
-    const int64_t blocks = ceil_div(a.keys, KEYS), groups = int64_t(split.groups.size());
+    const int64_t blocks = ceil_div(a.keys, KEYS), groups = int64_t(split.groups.size()), members = int64_t(split.members.size());
     const Coins coins(a.key, a.p);
-    const int64_t work = a.queries * ceil_div(a.keys, a.parts) * (a.width + a.out_width) * 2;
-    parallel(groups * a.parts, std::max<int64_t>(1, worth(GRAIN) / work), [&](int64_t first, int64_t last) {
+    const int64_t work = std::max<int64_t>(1, ceil_div(members, a.crews) * a.work() / a.parts);
+    parallel(groups * a.parts * a.crews, std::max<int64_t>(1, worth(GRAIN) / work), [&](int64_t first, int64_t last) {
         GradBlock<T> block(a, coins);
         for (int64_t t = first; t < last; ++t) {
-            const int64_t group = split.groups[size_t(t / a.parts)], part = t % a.parts;
+            const int64_t number = t / a.crews / a.parts, group = split.groups[size_t(number)];
+            const int64_t part = t / a.crews % a.parts, crew = t % a.crews;
             const int64_t begin = part * blocks / a.parts * KEYS;
             const int64_t end = std::min((part + 1) * blocks / a.parts * KEYS, a.keys);
-            for (int64_t member : split.members) {
-                clear(a.to.k.at(group + member).from(begin), end - begin, a.width);
-                clear(a.to.v.at(group + member).from(begin), end - begin, a.out_width);
-            }
-            for (int64_t member : split.members) {
-                const int64_t head = group + member;
+            auto each = [&](auto&& body) {
+                for (int64_t m = crew * members / a.crews; m < (crew + 1) * members / a.crews; ++m) {
+                    const int64_t head = group + split.members[size_t(m)];
+                    Target<T> to = a.crews > 1 ? share_of(a, number, crew) : Target<T>{{}, a.to.k.at(head), a.to.v.at(head)};
+                    to.q = a.to.q.at(head);
+                    if (to.q.p && part) to.q = {a.more[size_t(part - 1)] + head * a.queries * a.width, a.width, 1};
+                    body(head, to);
+                }
+            };
+            each([&](int64_t, const Target<T>& to) {
+                clear(to.k.from(begin), end - begin, a.width);
+                clear(to.v.from(begin), end - begin, a.out_width);
+            });
+            each([&](int64_t head, const Target<T>& to) {
                 const bool skips = a.may_skip() && all_finite(a, head);
-                Matrix<T> to = a.to.q.at(head);
-                if (to.p && part) to = {a.more[size_t(part - 1)] + head * a.queries * a.width, a.width, 1};
                 for (int64_t i = 0; i < a.queries; i += QUERIES)
                     block.run(head, i, begin, std::min(end, a.last_key(i + QUERIES, skips)), to, a.shared_q && !part);
-            }
+            });
         }
+    });
+}
+
+template <class T> void add_rows(Matrix<T> to, Matrix<T> more, int64_t rows, int64_t width, bool add) {
+    for (int64_t i = 0; to.p && i < rows; ++i)
+        for (int64_t e = 0; e < width; ++e) to.p[i * to.row + e] = (add ? to.p[i * to.row + e] : T(0)) + more.p[i * more.row + e];
+}
+
+template <class T> void add_crews(const Backward<T>& a, const KeySplit& split) {
+    if (a.crews == 1) return;
+    parallel(int64_t(split.groups.size()), grain_of(a.crews * a.share), [&](int64_t begin, int64_t end) {
+        for (int64_t group = begin; group < end; ++group)
+            for (int64_t crew = 0; crew < a.crews; ++crew) {
+                const Target<T> share = share_of(a, group, crew);
+                add_rows(a.to.k.at(split.groups[size_t(group)]), share.k, a.keys, a.width, crew > 0);
+                add_rows(a.to.v.at(split.groups[size_t(group)]), share.v, a.keys, a.out_width, crew > 0);
+            }
     });
 }
 
@@ -231,6 +276,22 @@ template <class T> int64_t parts_of(const Backward<T>& a, int64_t groups) {
     return one_column ? 1 : std::min(ceil_div(a.keys, KEYS), ceil_div(8, groups));
 }
 
+// So many that eight threads have work, if all heads of a group add to one dk and one dv and to nothing else.
+template <class T> int64_t crews_of(const Backward<T>& a, const KeySplit& split) {
+    if (a.shared_q || a.to.mask.wanted()) return 1;
+    for (int64_t head : split.members)
+        if (a.to.k.at(head).p != a.to.k.first.p || a.to.v.at(head).p != a.to.v.first.p) return 1;
+    const int64_t members = int64_t(split.members.size()), most = members * a.work() / GRAIN;
+    const int64_t wanted = ceil_div(8, int64_t(split.groups.size()) * a.parts);
+    return std::max<int64_t>(1, std::min({wanted, most, members / 2}));
+}
+
+// Numbers of dk and dv of a crew, whole lines of the cache.
+template <class T> int64_t share_size(const Backward<T>& a) {
+    const int64_t width = (a.to.k.wanted() ? a.width : 0) + (a.to.v.wanted() ? a.out_width : 0);
+    return ceil_div(a.keys * width, 16) * 16;
+}
+
 bool shared(const Heads& heads, const View& x) {
     int64_t own = 1;
     for (int d = 0; d < x.ndim() - 2; ++d) own *= x.shape(d);
@@ -260,6 +321,11 @@ void attend_grad(const Problem<T>& problem, const Operand<const T>& g, const Ope
     const KeySplit split = split_of(a, to);
     a.parts = parts_of(a, int64_t(split.groups.size()));
     a.shared_q = to[0].start && shared(a.heads, to[0]);
+    a.crews = crews_of(a, split), a.share = share_size(a);
+    const int64_t sizes[] = {int64_t(split.groups.size()), a.crews, a.share};
+    if (a.crews > 1 && !countable(sizes, 3)) throw std::bad_alloc();
+    Borrowed shares(a.crews > 1 ? sizes[0] * sizes[1] * sizes[2] : 0, sizeof(T));
+    a.shares = static_cast<T*>(shares.start);
     const int64_t further = a.to.q.wanted() ? a.parts - 1 : 0, each = further ? numbers_of_part(a) : 0;
     Borrowed memory(further * each, sizeof(T));
     for (int64_t i = 0; i < further; ++i) a.more.push_back(static_cast<T*>(memory.start) + i * each);
@@ -267,6 +333,7 @@ void attend_grad(const Problem<T>& problem, const Operand<const T>& g, const Ope
     if (to[3].start) fill_zero(to[3]);
     all(a, split);
     add_parts(a);
+    add_crews(a, split);
 }
 
 template void attend_grad(const Problem<float>&, const Operand<const float>&, const Operand<const float>&, const float*,
