@@ -181,12 +181,12 @@ def test_what_convolutions_leave_to_numpy(arrays):
 
 @settings(deadline=None, max_examples=80)
 @given(st.sampled_from([3, 5, 7]), st.sampled_from([1, 2]), st.tuples(st.integers(0, 6), st.integers(0, 6)),
-       st.lists(st.sampled_from([1, 2, 5, 7, 8, 15, 16, 17, 28, 33, 40]), min_size=2, max_size=2), dtypes,
-       seeds)
-def test_depthwise(kernel, stride, padding, image, dtype, seed):
+       st.lists(st.sampled_from([1, 2, 5, 7, 8, 15, 16, 17, 28, 33, 40, 90]), min_size=2, max_size=2),
+       st.sampled_from([5, 16, 19]), dtypes, seeds)
+def test_depthwise(kernel, stride, padding, image, channels, dtype, seed):
     assume(all(p < kernel <= s + 2 * p for p, s in zip(padding, image)))
-    given = {"stride": (stride,) * 2, "padding": padding, "dilation": (1, 1), "groups": 5}
-    check_convolution((3, 5, *image), (5, 1, kernel, kernel), given, dtype, seed)
+    given = {"stride": (stride,) * 2, "padding": padding, "dilation": (1, 1), "groups": channels}
+    check_convolution((3, channels, *image), (channels, 1, kernel, kernel), given, dtype, seed)
 
 
 @pytest.mark.parametrize("stride", [1, 2])
@@ -197,6 +197,12 @@ def test_depthwise_keeps_what_is_not_a_number_at_its_windows(stride):
     w = np.ones((2, 1, 3, 3), np.float32)
     found = native(conv.conv, x, w, None, **given)
     np.testing.assert_array_equal(np.isnan(found), np.isnan(conv.conv.plain(x, w, None, **given)))
+    y = np.ones_like(found)
+    assert np.isnan(native(conv.conv_weight_grad, x, y, w_shape=w.shape, **given)[1, 0, :, 2]).all()  # no other taps read it
+    assert np.isfinite(native(conv.conv_weight_grad, x, y, w_shape=w.shape, **given)[..., 0]).all()
+    y[..., -1] = np.inf
+    found = native(conv.conv_input_grad, y, w, x_shape=x.shape, **given)
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(conv.conv_input_grad.plain(y, w, x_shape=x.shape, **given)))
 
 
 # -- by minimal filtering: float32, 3x3 kernels, stride 1, at least 16 channels --------------------------

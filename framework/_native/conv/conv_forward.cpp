@@ -144,7 +144,7 @@ template <class T> void Convolution<T>::run(const T* x, const T* w, const Epilog
     if (way == Way::unfolded) return unfolded_forward(s, x, w, end, y);
     if constexpr (sizeof(T) == 4) {
         if (way == Way::winograd) return winograd(s, x, w, end, y, squares);
-        if (way == Way::depthwise) return depthwise(s, x, w, end, y);
+        if (way == Way::depthwise) return depthwise(s, x, kernels_in_rows(s, w), end, y, false);
         if (way == Way::turned) return turned_forward(s, x, w, end, y);
     }
     product->run(x, w, end, y);

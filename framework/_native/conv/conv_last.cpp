@@ -291,7 +291,7 @@ void pack_forward(const LastProduct& p, const TapKernels& w, float* to) {
 }  // namespace
 
 void last_forward(const ConvShape& s, const float* x, const TapKernels& w, const Epilogue<float>& end, float* y) {
-    if (depthwise_suits(s)) return depthwise_last(s, x, w, end, y);
+    if (depthwise_suits(s)) return depthwise(s, x, w, end, y, true);
     const bool filtered = winograd_suits(s, 32);
     if (last_unfolds(s, w, s.rows >= 24, 0.8)) return unfolded_last_forward(s, x, w.data, end, y);
     if (filtered) return winograd_last(s, x, w, false, end, y);
@@ -386,7 +386,7 @@ void input_gradient(const ConvShape& s, const float* y, const TapKernels& w, flo
 }  // namespace
 
 void last_input(const ConvShape& s, const float* y, const TapKernels& w, float* x) {
-    if (depthwise_suits(s)) return depthwise_last_input(s, y, w, x);
+    if (depthwise_suits(s)) return depthwise_input(s, y, w, x, true);
     const bool filtered = winograd_suits(s, 8);
     if (last_unfolds(s, w, s.channels >= 24, filtered ? 0.5 : 1.5)) return unfolded_last_input(s, y, w.data, x);
     if (filtered) return winograd_last(gradient_shape(s), y, {w.data, w.channel, w.row, w.tap}, true, {}, x);

@@ -29,12 +29,9 @@ void turned_forward(const ConvShape& s, const float* x, const float* packed, con
 bool turned_input_suits(const ConvShape& s);  // and its input's gradient
 void turned_input(const ConvShape& s, const float* y, const float* w, float* x);
 
-// The ways that these choose where they suit: by minimal filtering, and of every channel with a kernel of its own.
+// The way that these choose where it suits: by minimal filtering.
 void winograd_last(const ConvShape& s, const float* x, const TapKernels& w, bool turned, const Epilogue<float>& end, float* y);
 void winograd_last_weights(const ConvShape& s, const float* x, const float* y, float* w);
-void depthwise_last(const ConvShape& s, const float* x, const TapKernels& w, const Epilogue<float>& end, float* y);
-void depthwise_last_input(const ConvShape& s, const float* y, const TapKernels& w, float* x);
-void depthwise_last_weights(const ConvShape& s, const float* x, const float* y, float* w);
 
 // As products of matrices: of pixels, if tiles of what is made are full (`wide`), or of windows that are so few for a channel of
 // the results; w: tap by tap.

@@ -136,7 +136,7 @@ struct LastWeights {
 }  // namespace
 
 void last_weights(const ConvShape& s, const float* x, const float* y, float* w) {
-    if (depthwise_suits(s)) return depthwise_last_weights(s, x, y, w);
+    if (depthwise_suits(s)) return depthwise_weights(s, x, y, w, true);
     const bool filtered = winograd_suits(s, 8);
     if (last_unfolds(s, kernels_of_channels(s, w), std::min(s.rows, s.channels) >= 32, filtered ? 0.5 : 4))
         return unfolded_last_weights(s, x, y, w);

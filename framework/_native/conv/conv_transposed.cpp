@@ -124,7 +124,7 @@ template <class T> void conv_transposed(const ConvShape& s, const T* y, const T*
     if constexpr (sizeof(T) == 4) {
         if (filtered)
             return winograd(gradient_shape(s), y, gradient_kernels(s, w), {}, x);
-        if (depthwise_suits(s)) return depthwise_input(s, y, w, x);
+        if (depthwise_suits(s)) return depthwise_input(s, y, kernels_in_rows(s, w), x, false);
         if (turned_input_suits(s)) return turned_input(s, y, w, x);
     }
     const InputClasses classes(s);

@@ -2,8 +2,8 @@
 // window[k, pixel].
 //
 // Vectors run along the output's channels: a chunk of y is turned so that these are neighbours, and the
-// windows are read in place, a number at a time. With few channels in a group (depthwise) vectors run along
-// the pixels of a line instead.
+// windows are read in place, a number at a time. With few channels in a group vectors run along the pixels of
+// a line instead.
 #include "conv/conv_weight.h"
 
 #include "conv/conv_chunks.h"
@@ -203,8 +203,7 @@ template <class T> void conv_weights(const ConvShape& s, const T* x, const T* y,
     if (unfolded_weights_suit(s, filtered)) return unfolded_weights(s, x, y, w);
     if constexpr (sizeof(T) == 4) {
         if (filtered) return winograd_weights(s, x, y, w);
-        if (depthwise_suits(s) && s.axis[1].stride == 2)  // else `by_pixels` is quicker
-            return depthwise_weights(s, x, y, w);
+        if (depthwise_suits(s)) return depthwise_weights(s, x, y, w, false);
     }
     (along_pixels<T>(s) ? by_pixels<T> : by_channels<T>)(s, x, y, w);
 }
