@@ -58,9 +58,10 @@ void bring_kernels(const ConvShape& s, const TapKernels& w, int64_t c, int64_t c
     }
 }
 
-// What windows see: images of so many lines and columns, and how far windows begin before them.
+// What windows see: images of so many lines and columns, how far windows begin before them, and how many lines they have. (Their
+// columns are K, which loops are made for.)
 struct Seen {
-    int64_t high, wide, before_high, before_wide;
+    int64_t high, wide, before_high, before_wide, kernel;
 };
 
 // Lines of one image, those from `top` on: neighbouring pixels lie `pixel` numbers apart.
@@ -110,7 +111,7 @@ template <int K, int Step, int P>
     V sum[P];
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) sum[p] = end.start;
-    for (int64_t i = std::max<int64_t>(0, -top); i < std::min<int64_t>(K, s.high - top); ++i) {
+    for (int64_t i = std::max<int64_t>(0, -top); i < std::min(s.kernel, s.high - top); ++i) {
         V kernel[K];
 #pragma GCC unroll 7
         for (int k = 0; k < K; ++k) kernel[k] = load(w + (i * K + k) * n_lanes);
@@ -148,7 +149,7 @@ void line_in_place(const Seen& s, int64_t channels, const float* x, const float*
                    int64_t wide, float* to) {
     each_run(wide, [&](int64_t column, auto size) {
         const float* kernels = w;
-        for (int64_t block = 0; block < channels; block += n_lanes, kernels += K * K * n_lanes) {
+        for (int64_t block = 0; block < channels; block += n_lanes, kernels += s.kernel * K * n_lanes) {
             const int64_t c = std::min(block, channels - n_lanes);
             make_run<K, Step, size.value>(s, {x + c, 0, channels}, kernels, End(given, c, n_lanes), line, column,
                                           to + column * channels + c, channels);
@@ -167,7 +168,7 @@ template <int K, int P>
                                   float* x, int64_t x_pixel) {
     const int64_t above = line + to.padding_high;
     V sum[P] = {};
-    for (int64_t i = above % 2; i < K && i <= above; i += 2) {
+    for (int64_t i = above % 2; i < s.kernel && i <= above; i += 2) {
         const int64_t row = (above - i) / 2;
         if (row >= s.high) continue;
         for (int64_t k = (r + to.padding_wide) % 2; k < K; k += 2) {
@@ -214,11 +215,11 @@ FW_INLINE void add_products(const Seen& s, const Lines& x, const float* y, int64
     }
 }
 
-// sums[tap] += the products of some lines of y with the windows that they read
-template <int K, int Step>
-void add_lines(const Seen& s, const Lines& x, const Lines& y, int64_t first, int64_t lines, int64_t wide, float* sums) {
-    constexpr int R = K == 3 ? 3 : 1, P = 4;  // as many sums as there are registers for
-    for (int64_t i = 0; i < K; i += R) {
+// sums[tap] += the products of some lines of y with the windows that they read, R of whose lines at a time
+template <int K, int Step, int R>
+void add_lines_by(const Seen& s, const Lines& x, const Lines& y, int64_t first, int64_t lines, int64_t wide, float* sums) {
+    constexpr int P = 4;
+    for (int64_t i = 0; i < s.kernel; i += R) {
         V sum[R * K];
         for (int t = 0; t < R * K; ++t) sum[t] = load(sums + (i * K + t) * n_lanes);
         for (int64_t line = first; line < first + lines; ++line) {
@@ -231,12 +232,19 @@ void add_lines(const Seen& s, const Lines& x, const Lines& y, int64_t first, int
     }
 }
 
+template <int K, int Step>
+void add_lines(const Seen& s, const Lines& x, const Lines& y, int64_t first, int64_t lines, int64_t wide, float* sums) {
+    if constexpr (K == 3)  // as many sums as there are registers for
+        if (s.kernel % 3 == 0) return add_lines_by<K, Step, 3>(s, x, y, first, lines, wide, sums);
+    add_lines_by<K, Step, 1>(s, x, y, first, lines, wide, sums);
+}
+
 // -- blocks ---------------------------------------------------------------------------------------
 
-// body(kernel size, step) with both as constants
+// body(columns of kernels, step) with both as constants
 template <class F> void by_size(const ConvShape& s, F&& body) {
     auto with = [&](auto step) {
-        switch (s.axis[1].kernel) {
+        switch (s.axis[2].kernel) {
             case 3: return body(std::integral_constant<int, 3>{}, step);
             case 5: return body(std::integral_constant<int, 5>{}, step);
             default: return body(std::integral_constant<int, 7>{}, step);
@@ -245,26 +253,26 @@ template <class F> void by_size(const ConvShape& s, F&& body) {
     s.axis[1].stride == 1 ? with(std::integral_constant<int, 1>{}) : with(std::integral_constant<int, 2>{});
 }
 
-// How lines are made from lines: windows of `kernel` lines, `step` lines apart.
+// How lines are made from lines: by windows `step` lines apart.
 struct Made {
     Seen seen;
-    int64_t kernel, step, high, wide;
+    int64_t step, high, wide;
 
     // The lines that are seen by the windows of lines [first, first + lines).
     std::pair<int64_t, int64_t> reads(int64_t first, int64_t lines) const {
         const int64_t top = step * first - seen.before_high, low = std::clamp<int64_t>(top, 0, seen.high);
-        return {low, std::clamp<int64_t>(top + step * (lines - 1) + kernel, low, seen.high)};
+        return {low, std::clamp<int64_t>(top + step * (lines - 1) + seen.kernel, low, seen.high)};
     }
     // So many at once that a block stays in the cache.
     int64_t at_once() const {
-        const int64_t line = n_lanes * (step * seen.wide + wide), more = n_lanes * kernel * seen.wide;
+        const int64_t line = n_lanes * (step * seen.wide + wide), more = n_lanes * seen.kernel * seen.wide;
         return std::clamp<int64_t>((most_block - more) / line, 1, high);
     }
 };
 
 Made forward_of(const ConvShape& s) {
     const ConvAxis &h = s.axis[1], &v = s.axis[2];
-    return {{h.in, v.in, h.padding, v.padding}, h.kernel, h.stride, h.out, v.out};
+    return {{h.in, v.in, h.padding, v.padding, h.kernel}, h.stride, h.out, v.out};
 }
 
 // body(image, first channel, how many, first line, how many) for all blocks; those of the same channels come one after the other
@@ -318,7 +326,7 @@ void spread_in_place(const ConvShape& s, const Made& made, const Spread& to, con
         float* out = x + (n * made.high + line) * made.wide * s.channels;
         each_spread(to, [&](int64_t column, int r, auto size) {
             const float* w = kernels;
-            for (int64_t block = 0; block < s.channels; block += n_lanes, w += K * K * n_lanes) {
+            for (int64_t block = 0; block < s.channels; block += n_lanes, w += s.taps() * n_lanes) {
                 const int64_t c = std::min(block, s.channels - n_lanes);
                 spread_run<K, size.value>(made.seen, to, {from + c, 0, s.channels}, w, line, column, r, out + c, s.channels);
             }
@@ -347,9 +355,10 @@ bool depthwise_suits(const ConvShape& s) {
     if (s.groups != s.channels || s.rows != s.channels || depth.in != 1 || depth.kernel != 1 ||
         depth.padding != 0)
         return false;
-    const bool fits = y.kernel == x.kernel && y.stride == x.stride && y.dilation == 1 && x.dilation == 1;
-    return fits && y.kernel % 2 == 1 && y.kernel > 1 && y.kernel <= most_kernel && y.stride <= 2 &&
-           y.padding < y.kernel && x.padding < x.kernel;
+    constexpr int64_t long_line = 64;  // pixels: vectors along it are as good, where a window has no other line
+    if (y.kernel == 1 && x.out >= long_line) return false;
+    return y.stride == x.stride && y.dilation == 1 && x.dilation == 1 && x.kernel % 2 == 1 && x.kernel > 1 &&
+           x.kernel <= most_kernel && y.stride <= 2 && y.padding < y.kernel && x.padding < x.kernel;
 }
 
 void depthwise(const ConvShape& s, const float* x, const TapKernels& w, const Epilogue<float>& end, float* y, bool last) {
@@ -373,18 +382,18 @@ void depthwise_input(const ConvShape& s, const float* y, const TapKernels& w, fl
     by_size(s, [&](auto kernel, auto step) {
         constexpr int K = kernel.value;
         if constexpr (step.value == 1) {
-            const Made made{{h.out, v.out, K - 1 - h.padding, K - 1 - v.padding}, K, 1, h.in, v.in};
+            const Made made{{h.out, v.out, h.kernel - 1 - h.padding, K - 1 - v.padding, h.kernel}, 1, h.in, v.in};
             if (in_place) return made_in_place<K, 1>(s, made, y, w, true, {}, x);
             each_made(s, made, from, w, true, {}, to, [&](const Lines& read, const float* w, const End& end, int64_t first,
                                                           int64_t lines, float* x) {
                 some_lines<K, 1>(made.seen, read, w, end, first, lines, made.wide, x);
             });
         } else {
-            const Made made{{h.out, v.out, 0, 0}, K, 1, h.in, v.in};
+            const Made made{{h.out, v.out, 0, 0, h.kernel}, 1, h.in, v.in};
             const Spread spread{h.padding, v.padding, v.in};
             if (in_place) return spread_in_place<K>(s, made, spread, y, w, x);
             each_block(s, made, [&](int64_t n, int64_t c, int64_t count, int64_t first, int64_t lines) {
-                const int64_t low = std::clamp<int64_t>((first + h.padding - K + 1) / 2, 0, h.out);
+                const int64_t low = std::clamp<int64_t>((first + h.padding - h.kernel + 1) / 2, 0, h.out);
                 const int64_t high = std::clamp<int64_t>((first + lines - 1 + h.padding) / 2 + 1, low, h.out);
                 const Room room((high - low) * v.out, lines * v.in, s.taps());
                 bring_kernels(s, w, c, count, false, room.w);
