@@ -386,6 +386,37 @@ def test_extremes_of_a_few_short_lines(lines, width, dtype):
                 assert laid is not x or lines == 1
 
 
+@pytest.mark.parametrize("lines", [1, 2, 3, 5, 8, 63, 129, 300])
+@pytest.mark.parametrize("width", [2, 3, 5, 7, 8, 11, 16, 17, 31, 33, 49, 64, 65])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.float16])
+def test_few_columns(lines, width, dtype):
+    x = (np.random.default_rng(lines).standard_normal((7, lines + 1, width + 1)) * 9).astype(dtype)
+    x[5, :, -1] = np.nan if x.dtype.kind == "f" else 7  # which lies beside
+    for laid in (np.ascontiguousarray(x[:, :-1, :-1]), x[:, :-1, :-1]):
+        for name, how in (("sum", {}), ("mean", {}), ("amax", {}), ("var", {"correction": 0})):
+            found = getattr(module, name)(laid, dims=(1,), keepdim=False, **how)
+            if found is NotImplemented:
+                continue
+            wide = laid.astype(np.float64) if laid.dtype.kind == "f" else laid
+            wanted = PLAIN[name](wide, dims=(1,), keepdim=False, **how)
+            assert found.dtype == (dtype if laid.dtype.kind == "f" else wanted.dtype)
+            near = (2e-3, 2e-2) if dtype is np.float16 else (2e-5, 1e-4)
+            np.testing.assert_allclose(found, wanted, *near)
+    wide = x[:, :-1, :-1].astype(np.int64)
+    np.testing.assert_array_equal(module.sum(wide, dims=(1,), keepdim=False), wide.sum(1))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 8, 15, 16, 17])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_sums_of_few_columns(width, reverse):
+    x = np.arange(3 * 41 * width, dtype=np.float32).reshape(3, 41, width)
+    wanted = np.flip(np.cumsum(np.flip(x, 1), 1), 1) if reverse else np.cumsum(x, 1)
+    np.testing.assert_array_equal(module.cumsum(x, dim=1, reverse=reverse), wanted)
+    values, places = module.cummax(-x, dim=1)
+    np.testing.assert_array_equal(values, np.broadcast_to(-x[:, :1], x.shape))
+    assert not places.any()
+
+
 def test_signs_of_zeros_keep_their_places():
     x = np.array([0.0, -0.0, 0.0, -0.0, -1.0], np.float32)
     values, places = module.sort(x, dim=0, descending=False)

@@ -241,3 +241,53 @@ def test_elements_by_python_functions(dtype, n):
     want = [a * b + 1e-3 for row in x.float().tolist() for a, b in zip(row, first)]
     np.testing.assert_array_equal(found._array.view(np.uint16),
                                   np.array(want).astype(kind.numpy).reshape(n, 2).view(np.uint16))
+
+
+ODD = [0.0, -0.0, 1.0, 1e-30, 1e30, np.inf, -np.inf, np.nan, 3e38, 1e-44]
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 333])
+def test_quotients_of_complex_numbers(dtype, n):
+    draw = np.random.default_rng(n)
+    x, y = (draw.standard_normal((3, n)) + 1j * draw.standard_normal((3, n)) for _ in range(2))
+    y *= 10.0 ** draw.integers(-20, 20, y.shape)
+    x, y = x.astype(dtype), y.astype(dtype)
+    for a, b in ((x, y), (x.T, y.T), (x[:, ::2], y[:, ::2]), (1, y), (2.5, y), (1 - 3j, y), (x[:0], y[:0])):
+        found, wanted = module.complex_quotient(a, b), a / b
+        assert found.dtype == dtype and found.shape == wanted.shape
+        np.testing.assert_allclose(found, wanted, 1e-5 if dtype == np.complex64 else 1e-13)
+    np.testing.assert_array_equal(module.complex_reciprocal(y), module.complex_quotient(1, y))
+    np.testing.assert_array_equal(module.complex_negative(y), -y)
+    for a, b in ((x, y[:, :1]), (x.real, y), (x, y.real), ("x", y), (True, y)):
+        assert module.complex_quotient(a, b) is NotImplemented or n == 1 and b.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_odd_quotients_of_complex_numbers(dtype):
+    """As NumPy's, but for which of inf and nan it is where NumPy's own have both."""
+    odd = np.array([complex(a, b) for a in ODD for b in ODD]).astype(dtype)
+    x, y = (a.reshape(-1) for a in np.meshgrid(odd, odd))
+    with np.errstate(all="ignore"):
+        found, wanted = module.complex_quotient(x, y), x / y
+    both = np.isfinite(found) & np.isfinite(wanted)
+    assert np.array_equal(np.isfinite(found), np.isfinite(wanted))
+    tiny = np.finfo(dtype).tiny
+    np.testing.assert_allclose(found[both], wanted[both], 1e-5, tiny)
+
+
+def test_powers_and_products_of_complex_numbers():
+    draw = np.random.default_rng(0)
+    a = draw.standard_normal((9, 301)) + 1j * draw.standard_normal((9, 301))
+    x = fw.tensor(a)
+    for exponent in (-1, 2, 3, 4):
+        np.testing.assert_allclose((x ** exponent).numpy(), a ** exponent, 1e-12)
+    for dim in (0, 1):
+        np.testing.assert_allclose(x.prod(dim).numpy(), a.prod(dim), 1e-11)
+        np.testing.assert_allclose(x.cumsum(dim).numpy(), a.cumsum(dim), 1e-11)
+        np.testing.assert_allclose(x.sum(dim).numpy(), a.sum(dim), 1e-11)
+    out = fw.empty(9, 301, dtype=fw.complex128)
+    assert fw.pow(x, 3, out=out) is out
+    np.testing.assert_allclose(out.numpy(), a ** 3, 1e-12)
+    assert fw.autograd.gradcheck(lambda z: z ** 3 + 1 / z + z / (z + 2),
+                                 fw.tensor(a[:1, :3], requires_grad=True))

@@ -46,6 +46,7 @@ template <class Number> struct Computed {
             return buffer;
         }
     };
+    using Reading = Reader;
     Reader reader(int64_t ahead) const { return Reader(*this, ahead); }
 };
 
@@ -65,6 +66,7 @@ template <class T, class F> void with_task(const Folding& folding, F&& f) {
 // Halves that are widened where they are folded, which saves a way to the cache and back.
 template <class H> struct InHalves {
     static constexpr bool stays = true, rows_only = true;
+    using Reading = const InHalves;
     const H* data;
     const InHalves& reader(int64_t) const { return *this; }
     template <class T> FW_INLINE const H* at(int64_t place, int64_t) const { return data + place / int64_t(sizeof(T)); }

@@ -106,6 +106,7 @@ inline int64_t pieces_of(int64_t results, int64_t elements) {
 // order, all of the `ahead` bytes from the first one on (0 says nothing); what it reads does not stay.
 struct InMemory {
     static constexpr bool stays = true, rows_only = false;
+    using Reading = const InMemory;  // what `reader` gives
     const char* data;
     const InMemory& reader(int64_t) const { return *this; }
     template <class T> FW_INLINE const T* at(int64_t place, int64_t) const {  // elements from this byte on

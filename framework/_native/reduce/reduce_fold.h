@@ -282,6 +282,77 @@ const typename F::T* fold_lines(const Plan& plan, Reader& reader, int64_t x, int
     return sums.total();
 }
 
+// The lanes that belong to the same of `width` columns, a divisor of `lanes`, joined.
+template <class F, int W = lanes<typename F::T> / 2>
+FW_INLINE Vec<typename F::T> joined_to(Vec<typename F::T> v, int64_t width) {
+    using T = typename F::T;
+    if constexpr (W == 0) {
+        return v;
+    } else {
+        if (width <= W) v = F::join(v, permute<T, Swapped<W>>(v, v));
+        return joined_to<F, W / 2>(v, width);
+    }
+}
+
+// `lines` of so few columns that a vector holds one or several: as many whole lines of it are taken at a time.
+constexpr int64_t FEW_STEPS = 64;  // of four vectors: not more are added up without a tree
+template <class F> [[gnu::noinline]] const typename F::T* fold_few(const typename F::T* p, int64_t lines, int64_t width) {
+    using T = typename F::T;
+    constexpr int64_t L = lanes<T>;
+    const int64_t k = L / width * width;
+    int64_t n = lines * width;
+    const Vec<T> none = splat<T>(F::neutral()), c{};
+    Vec<T> v[4] = {none, none, none, none};
+    for (; n >= 3 * k + L; n -= 4 * k, p += 4 * k)  // the lanes from k on are rubbish
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) v[i] = F::join(v[i], F::map(load(p + i * k), c));
+    for (; n >= L; n -= k, p += k) v[0] = F::join(v[0], F::map(load(p), c));
+    if (n > k) v[2] = F::join(v[2], part<F>(p + k, n - k, c)), n = k;
+    if (n > 0) v[1] = F::join(v[1], part<F>(p, n, c));
+    const Vec<T> all = F::join(F::join(v[0], v[2]), F::join(v[1], v[3]));
+    T* sums = scratch<T>(3, L);
+    store<T>(sums, L % width ? all : joined_to<F>(all, width));
+    for (int64_t i = width; L % width && i < k; i += width)
+        for (int64_t j = 0; j < width; ++j) sums[j] = T(F::join(W<F>(sums[j]), W<F>(sums[i + j])));
+    return sums;
+}
+
+// Few lines of up to V vectors, `step` numbers apart: their sums stay in registers, four of them, which do not wait for each other.
+template <class F, int V> [[gnu::noinline]]
+const typename F::T* fold_held(const typename F::T* p, int64_t step, int64_t lines, int64_t width, const typename F::T* shift) {
+    using T = typename F::T;
+    constexpr int64_t L = lanes<T>;
+    constexpr int TIMES = 4 / V;  // lines at a time
+    auto take = [width](const T* q, int v) __attribute__((always_inline)) {
+        return 2 * v < V - 1 ? load(q + v * lanes<T>) : load_part(q + v * lanes<T>, std::clamp<int64_t>(width - v * lanes<T>, 0, lanes<T>));
+    };
+    Vec<T> sum[4], c[V];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) sum[i] = splat<T>(F::neutral());
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) c[v] = F::shifts ? take(shift, v) : Vec<T>{};
+    for (; lines >= TIMES; lines -= TIMES, p += TIMES * step)
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) sum[i] = F::join(sum[i], F::map(take(p + i / V * step, i % V), c[i % V]));
+    for (; lines > 0; --lines, p += step)
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) sum[v] = F::join(sum[v], F::map(take(p, v), c[v]));
+    T* sums = scratch<T>(3, 4 * L);
+    if (V == 1) sum[0] = F::join(F::join(sum[0], sum[2]), F::join(sum[1], sum[3]));
+    if (V == 2) sum[0] = F::join(sum[0], sum[2]), sum[1] = F::join(sum[1], sum[3]);
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) store<T>(sums + v * L, sum[v]);
+    return sums;
+}
+
+template <class F>
+const typename F::T* fold_held(const typename F::T* p, int64_t step, int64_t lines, int64_t width, const typename F::T* shift) {
+    constexpr int64_t L = lanes<typename F::T>;
+    return width <= L       ? fold_held<F, 1>(p, step, lines, width, shift)
+           : width <= 2 * L ? fold_held<F, 2>(p, step, lines, width, shift)
+                            : fold_held<F, 4>(p, step, lines, width, shift);
+}
+
 // Lines of few columns, one after another in memory: several are taken as one long line.
 template <class F, class Reader>
 const typename F::T* fold_narrow(const Plan& plan, Reader& reader, int64_t x, int64_t width, int64_t begin,
@@ -306,16 +377,28 @@ const typename F::T* fold_narrow(const Plan& plan, Reader& reader, int64_t x, in
     return sums;
 }
 
+// The bytes of lines of `width` columns, if they lie one after another, else 0.
+template <class T> int64_t bytes_of_lines(const Plan& plan, int64_t width, int64_t lines) {
+    const int64_t bytes = width * int64_t(sizeof(T));
+    return plan.nfolded == 1 && plan.folded[0].step == bytes ? lines * bytes : 0;
+}
+
 // Lines [begin, end) of `width` columns that begin at byte x; shift: a number for each column. The result stays
 // until the thread's next call.
-template <class F, class Source>
-const typename F::T* fold_columns(const Plan& plan, const Source& source, int64_t x, int64_t width, int64_t begin,
-                                  int64_t end, const typename F::T* shift) {
+template <class F, class Reader>
+const typename F::T* fold_columns(const Plan& plan, Reader& reader, int64_t x, int64_t width, int64_t begin, int64_t end,
+                                  const typename F::T* shift) {
     using T = typename F::T;
-    bool dense = plan.nfolded == 1 && plan.folded[0].step == width * int64_t(sizeof(T));
-    bool narrow = dense && width <= 2 * lanes<T> && (end - begin) * width >= 8 * lanes<T>;
-    auto&& reader = source.reader(dense ? (end - begin) * width * int64_t(sizeof(T)) : 0);
-    if (narrow) return fold_narrow<F>(plan, reader, x, width, begin, end, shift);
+    const int64_t numbers = (end - begin) * width;
+    const bool dense = bytes_of_lines<T>(plan, width, 1);
+    if constexpr (!F::shifts)
+        if (dense && width <= lanes<T> && numbers <= 2 * FEW_STEPS * lanes<T>)
+            return fold_few<F>(reader.template at<T>(x + begin * plan.folded[0].step, numbers), end - begin, width);
+    if (plan.nfolded == 1 && width <= 4 * lanes<T> && end - begin <= 2 * FEW_STEPS && (dense || std::decay_t<Reader>::stays)) {
+        const int64_t step = plan.folded[0].step;
+        return fold_held<F>(reader.template at<T>(x + begin * step, numbers), step / int64_t(sizeof(T)), end - begin, width, shift);
+    }
+    if (dense && width <= 2 * lanes<T> && numbers >= 8 * lanes<T>) return fold_narrow<F>(plan, reader, x, width, begin, end, shift);
     return fold_lines<F>(plan, reader, x, width, begin, end, shift);
 }
 

@@ -31,7 +31,7 @@ template <class Number, class From> class Folds {
     // Blocks [begin, end) of a row, and lines [begin, end) of some columns.
     virtual W row(bool second, const Plan& plan, const Source& source, int64_t ahead, int64_t x, int64_t begin,
                   int64_t end, T shift) const = 0;
-    virtual const T* columns(bool second, const Plan& plan, const Source& source, int64_t x, int64_t width,
+    virtual const T* columns(bool second, const Plan& plan, typename Source::Reading& reader, int64_t x, int64_t width,
                              int64_t begin, int64_t end, const T* shift) const = 0;
     // The pieces of a result as one; those of a strip lie `room` apart.
     virtual W joined(bool second, const W* parts, int64_t pieces) const = 0;
@@ -71,11 +71,11 @@ template <class Task, class Source> class FoldsOf final : public Folds<typename 
             return fold_blocks<decltype(f)>(plan, reader, x, begin, end, shift);
         });
     }
-    const T* columns(bool second, const Plan& plan, const Source& source, int64_t x, int64_t width, int64_t begin,
+    const T* columns(bool second, const Plan& plan, typename Source::Reading& reader, int64_t x, int64_t width, int64_t begin,
                      int64_t end, const T* shift) const override {
         if constexpr (Source::rows_only) return nullptr;
         else return choose(second, [&](auto f) {
-            return fold_columns<decltype(f)>(plan, source, x, width, begin, end, shift);
+            return fold_columns<decltype(f)>(plan, reader, x, width, begin, end, shift);
         });
     }
     W joined(bool second, const W* parts, int64_t pieces) const override {
@@ -257,9 +257,9 @@ void columns_in_pieces(const Strips& strips, const typename Folds::Source& sourc
         parallel(strips.count * pieces, 1, [&](int64_t begin, int64_t end) {
             for (int64_t u = begin; u < end; ++u) {
                 Strip s = strips[u / pieces];
-                int64_t p = u % pieces;
-                const T* sums = folds.columns(second, plan, source, s.x, s.width, plan.lines * p / pieces,
-                                              plan.lines * (p + 1) / pieces, &centers[u / pieces * room]);
+                const int64_t p = u % pieces, first = plan.lines * p / pieces, last = plan.lines * (p + 1) / pieces;
+                auto&& reader = source.reader(bytes_of_lines<T>(plan, s.width, last - first));
+                const T* sums = folds.columns(second, plan, reader, s.x, s.width, first, last, &centers[u / pieces * room]);
                 std::copy_n(sums, s.width, &parts[u * room]);
             }
         });
@@ -287,15 +287,18 @@ void columns(const Plan& plan, const typename Folds::Source& source, typename Fo
     int64_t each = plan.lines * std::min(strips.width, plan.inner.size);
     int64_t pieces = pieces_of(strips.count, each);
     if (pieces > 1) return columns_in_pieces(strips, source, out, pieces, folds);
+    const int64_t bytes = bytes_of_lines<T>(plan, plan.inner.size, plan.lines);
+    const bool one_after_another = strips.across == 1 && (plan.nkept == 0 || (plan.nkept == 1 && plan.kept[0].step == bytes));
     parallel(strips.count, std::max<int64_t>(1, GRAIN / each), [&](int64_t begin, int64_t end) {
+        auto&& reader = source.reader(one_after_another ? (end - begin) * bytes : 0);
         for (int64_t i = begin; i < end; ++i) {
             Strip s = strips[i];
             T* centers = nullptr;
-            const T* v = folds.columns(false, plan, source, s.x, s.width, 0, plan.lines, nullptr);
+            const T* v = folds.columns(false, plan, reader, s.x, s.width, 0, plan.lines, nullptr);
             if (folds.twice) {
                 centers = scratch<T>(1, s.width);
                 folds.center(v, s.width, centers);
-                v = folds.columns(true, plan, source, s.x, s.width, 0, plan.lines, centers);
+                v = folds.columns(true, plan, reader, s.x, s.width, 0, plan.lines, centers);
             }
             folds.finish(v, centers, s.width, out + s.out, plan.inner.out);
         }

@@ -98,6 +98,16 @@ void along_columns(const typename R::T* x, typename R::T* out, int64_t* places, 
                    int64_t width) {
     using T = typename R::T;
     constexpr int64_t L = lanes<T>;
+    if (width <= L) {  // what is summed so far stays in a register
+        auto now = R::neutral();
+        for (int64_t i = 0; i < n; ++i) {
+            const int64_t at = (Backward ? n - 1 - i : i) * inner;
+            const Vec<T> v = width == L ? load(x + at) : load_part(x + at, width, R::fill());
+            now = R::join(now, R::start(v, splat(Int<T>(i))));
+            emit<R>(now, out + at, places + at, width);
+        }
+        return;
+    }
     auto* now = scratch<typename R::State>(0, width / L + 1);
     for (int64_t k = 0; k * L < width; ++k) now[k] = R::neutral();
     for (int64_t i = 0; i < n; ++i) {

@@ -324,8 +324,14 @@ def native_kernel(text: str, arguments: tuple[str, ...], fallback: Callable,
     return kernel
 
 
+# expressions that the extension has a function of complex numbers for, which are none of the engine's
+_OF_COMPLEX = {"-x": "complex_negative", "1 / x": "complex_reciprocal", "x / y": "complex_quotient"}
+
+
 def _lone_word(text: str, arguments: tuple[str, ...]) -> str | None:
     """The extension's function for an expression that is one word of its arguments, in order."""
+    if text in _OF_COMPLEX and arguments in (("x",), ("x", "y")):
+        return _OF_COMPLEX[text]
     call = ast.parse(text.strip(), mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.keywords \
             or tuple([getattr(a, "id", "") for a in call.args]) != arguments or call.func.id not in WORDS:

@@ -294,6 +294,8 @@ def _power_function(operator: bool) -> Callable:
                 return square(input if isinstance(exponent, int) else _at_least_float(input), out=out)
             if exponent == 0.5:
                 return sqrt(input, out=out)
+            if kind == "c" and exponent in (3, -1):  # a tenth of the time of the power
+                return reciprocal(input, out=out) if exponent < 0 else mul(square(input), input, out=out)
             if exponent < 0 and isinstance(exponent, int) and kind in "iub":
                 raise ValueError(f"pow: an integer tensor to the power {exponent} has no integer result; "
                                  f"convert it first, e.g. input.float()")

@@ -7,6 +7,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends import about_to_read, array_module, device_code
+from ...backends.native import native_or
 from ...errors import ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor, wrap
@@ -19,6 +20,7 @@ from ..record.batched import along
 from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..shape.complex_parts import as_complex_op, as_real_op
 from ..shape.slices import put_slice, slice_along
 from ..shape.view import permute_op, reshape_op, take_shape
 from . import cuda
@@ -27,16 +29,21 @@ from .sums import as_summed, exp_op, in_dtype, one_replaced, sum_op
 
 # -- sums ----------------------------------------------------------------------------------------
 
+_MANY = 256  # complex numbers from where on their parts are summed natively
 
 def _cumsum_kernel(xp: Any, x: Any, *, dim: int, reverse: bool) -> Any:
     if not x.ndim:
         return x.copy()
+    if type(x) is np.ndarray and x.dtype.kind == "c" and x.size >= _MANY:
+        return as_complex_op.kernel(np, _cumsum_of_parts(as_real_op.kernel(np, x), dim=dim, reverse=reverse))
     dtype = "float32" if x.dtype.char == "e" else x.dtype
     if reverse:
         return in_dtype(xp.flip(xp.cumsum(xp.flip(x, dim), axis=dim, dtype=dtype), dim), x.dtype)
     return in_dtype(xp.cumsum(x, axis=dim, dtype=dtype), x.dtype)
 
 
+_cumsum_of_parts = native_or(
+    "cumsum", lambda x, *, dim, reverse: _cumsum_kernel(np, x, dim=dim, reverse=reverse))
 cumsum_op = Op("cumsum", "x", onnx="summed(x, dim, reverse)", runtime="cumulated(0, x, dim, reverse)",
                batch=along("dim"), native="cumsum", kernel=_cumsum_kernel, jvp="linear",
                device=cuda.running("cumsum"),

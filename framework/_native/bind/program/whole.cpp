@@ -1,4 +1,4 @@
-// What the engine has no numbers for: quotients, shifts and divisors of whole numbers, complex numbers, signs, numbers that follow.
+// What the engine has no numbers for: quotients, shifts and divisors of whole numbers, signs, numbers that follow.
 #include <algorithm>
 #include <cmath>
 
@@ -103,76 +103,6 @@ template <whole::Of what> nb::object combined(nb::handle x, nb::handle y, nb::ha
     return out.is_none() || !made.is(not_implemented()) ? made : moved_into(combine(nb::none()), out);
 }
 
-// -- complex numbers, their parts side by side ----------------------------------------------------
-
-template <class T> struct Conjugate {
-    static constexpr bool long_enough = false;  // to put what has gaps in rows first, where NumPy would go over it as it lies
-    Vec<T> imaginary{};  // the sign bit of every other number
-    Conjugate() {
-        for (int l = 1; l < lanes<T>; l += 2) imaginary[l] = T(-0.0);
-    }
-    FW_INLINE Vec<T> operator()(Vec<T> z) const { return bits<Vec<T>>(bits<Mask<T>>(z) ^ bits<Mask<T>>(imaginary)); }
-    void one(const T* z, T* to) const { to[0] = z[0], to[1] = -z[1]; }
-};
-
-// z / |z|, 0 of 0. Of two parts of which one is infinite that one's sign, of two nan.
-template <class T> struct Sign {
-    static constexpr bool long_enough = true;
-    FW_INLINE Vec<T> operator()(Vec<T> z) const {
-        const Vec<T> a = abs<T>(z), b = permute<T, Swapped<1>>(a, a);
-        const Vec<T> size = math::hypot<Vec<T>>(maximum<T>(a, b), minimum<T>(a, b));
-        const Mask<T> ordinary = (size > Vec<T>{}) & (size < splat<T>(math::inf<T>));
-        Vec<T> result = z / size;
-        if (math::any(~ordinary))
-            for (int l = 0; l < lanes<T>; l += 2) {
-                if (ordinary[l]) continue;
-                const T given[] = {z[l], z[l + 1]};
-                T found[2];
-                one(given, found);
-                result[l] = found[0], result[l + 1] = found[1];
-            }
-        return result;
-    }
-    void one(const T* z, T* to) const {
-        T x = z[0], y = z[1];
-        if (std::isinf(x) != std::isinf(y) && x == x && y == y) {
-            to[0] = std::isinf(x) ? std::copysign(T(1), x) : 0, to[1] = std::isinf(y) ? std::copysign(T(1), y) : 0;
-            return;
-        }
-        if (std::isinf(std::hypot(x, y))) x /= 2, y /= 2;
-        const T size = std::hypot(x, y);
-        const bool none = size == 0, known = !std::isinf(size) && size == size;
-        to[0] = none ? 0 : known ? x / size : T(NAN), to[1] = none ? 0 : known ? y / size : T(NAN);
-    }
-};
-
-template <class T, template <class> class F> void of_each(const Array& x, NewArray& out) {
-    const T* from = x.data<T>();
-    T* to = out.data<T>();
-    const F<T> f;
-    Release release(2 * x.size() * int64_t(sizeof(T)));
-    parallel(x.size(), moving::grain_of(2 * sizeof(T)), [&](int64_t begin, int64_t end) {
-        int64_t i = 2 * begin;
-#pragma GCC unroll 4
-        for (; i + lanes<T> <= 2 * end; i += lanes<T>) store<T>(to + i, f(load_stream(from + i)));
-        for (; i < 2 * end; i += 2) f.one(from + i, to + i);
-    });
-}
-
-// Of complex numbers that lie side by side, in whichever order of dimensions, which the result has, too.
-template <template <class> class F> nb::object of_complex(Array x, nb::handle out) {
-    if (!out.is_none() || !x.usable() || (x.type() != NPY_CFLOAT && x.type() != NPY_CDOUBLE)) return not_implemented();
-    NewArray made = moving::as_laid(x);
-    nb::object result = give(made);
-    const bool dense = std::equal(PyArray_STRIDES(x.p), PyArray_STRIDES(x.p) + x.ndim(), PyArray_STRIDES(made.p));
-    if (!dense && !F<float>::long_enough) return not_implemented();
-    const InRows rows(x, !dense);
-    if (!dense) made = like(rows.a), result = give(made);
-    if (x.type() == NPY_CFLOAT) of_each<float, F>(rows.a, made);
-    else of_each<double, F>(rows.a, made);
-    return result;
-}
-
 // -- bits ------------------------------------------------------------------------------------------
 
 // Whether the highest bit is set, which is the sign of numbers with fractions and of whole ones.
@@ -253,8 +183,6 @@ FW_BIND(m) {
     both("whole_minimum", &combined<whole::Of::smaller>);
     both("gcd", &combined<whole::Of::divisor>);
     both("lcm", &combined<whole::Of::multiple>);
-    m.def("conjugate", &of_complex<Conjugate>, nb::arg("x"), nb::arg("out").none() = nb::none());
-    m.def("complex_sign", &of_complex<Sign>, nb::arg("x"), nb::arg("out").none() = nb::none());
     m.def("nextafter_bfloat16", &nextafter_bfloat16, nb::arg("x"), nb::arg("y"));
     m.def("signbit", &signbit, nb::arg("x"), nb::arg("out").none() = nb::none());
 }
