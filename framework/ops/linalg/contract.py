@@ -102,11 +102,19 @@ def einsum_kernel(xp: Any, *xs: Any, equation: str) -> Any:
     return result if len(xs) > 1 else xp.array(result, copy=True)  # never a view
 
 
+@lru_cache(maxsize=1024)
+def _order(equation: str, shapes: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:
+    """The places of the operands that are joined, step by step, as `np.einsum_path` finds them."""
+    operands = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
+    path: list = np.einsum_path(equation, *operands, optimize="greedy")[0]
+    return path[1:]
+
+
 def _by_pairs(xs: Sequence, equation: str) -> Any:
-    """Many operands, two at a time in the order that `np.einsum_path` finds."""
+    """Many operands, two at a time."""
     left, _, out = equation.partition("->")
     operands, terms = list(xs), left.split(",")
-    for chosen in np.einsum_path(equation, *xs, optimize="greedy")[0][1:]:
+    for chosen in _order(equation, tuple([x.shape for x in xs])):
         places = sorted(chosen, reverse=True)
         arrays, names = [operands.pop(i) for i in places], [terms.pop(i) for i in places]
         kept = set(out).union(*terms)

@@ -14,6 +14,7 @@ from ..record.constants import like
 from ..record.op import Meta, Op
 from ..record.planned import Step, have_kernels, planned
 from ..record.public import public
+from ..record.road import NEVER
 from ..shape.broadcast import expand, sum_to
 from ..shape.view import reshape_op, take_shape
 from .contract import LETTERS, einsum_kernel, index_sizes, parse
@@ -86,7 +87,7 @@ def batch_einsum(op: Op, size: int, arrays: list, batched: tuple, settings: dict
 einsum_op = Op("einsum", "*xs", onnx="Einsum(*xs, equation=equation)",
                kernel=einsum_kernel, infer=_einsum_infer, vjp=_einsum_vjp,
                batch=batch_einsum,
-               jvp="multilinear", arguments="operands")
+               jvp="multilinear", arguments="operands", loose_from=NEVER)
 
 
 def _einsum_policy(equation: Any, *operands: Any) -> str:

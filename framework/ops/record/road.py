@@ -15,6 +15,7 @@ import numpy as np
 from ... import backends, dtypes
 from ...autograd.forward import track
 from ...autograd.mode import state
+from ...backends.native import native_or
 from ...dtypes import INEXACT
 from ...errors import DeviceError, FrameworkError, add_note, kind_of
 from ...node import Pick
@@ -141,8 +142,13 @@ def row_major(array: Any) -> Any:
     """The array in row-major order: NumPy's reductions and others lie as their transposed input did."""
     if array.ndim < 2 or array.flags.c_contiguous:
         return array
+    if type(array) is np.ndarray:
+        return _in_rows(array)
     with backends.on_device(array):
         return backends.array_module(array).ascontiguousarray(array)
+
+
+_in_rows = native_or("contiguous", np.ascontiguousarray)
 
 
 def _check_devices(op: Any, inputs: Iterable) -> None:

@@ -368,6 +368,15 @@ bool is_left(PyObject* leaf, const nb::object& grad) {
     return a && PyArray_IS_C_CONTIGUOUS(a);
 }
 
+// The same of a view that shows all of what was handed on, in order, where that is known by `hand_on` and the view alone.
+bool is_left_seen(PyObject* leaf, const nb::object& grad, const nb::object& handed) {
+    if (!PyArray_CheckExact(grad.ptr()) || !PyArray_CheckExact(handed.ptr()) || Py_REFCNT(grad.ptr()) != 2 || !is_alone(handed, 2)) return false;
+    auto *a = reinterpret_cast<PyArrayObject*>(grad.ptr()), *whole = reinterpret_cast<PyArrayObject*>(handed.ptr());
+    if (PyArray_BASE(a) != handed.ptr() || PyArray_NBYTES(a) != PyArray_NBYTES(whole) || !PyArray_ISCARRAY(a)) return false;
+    PyArrayObject* own = array_of(asked(leaf, word_variable).ptr());
+    return own && PyArray_IS_C_CONTIGUOUS(own);
+}
+
 void Walk::hand_on(PyObject* op, const nb::object& edges, const Objects& grads, bool fresh) {
     const nb::object handed = std::move(g);
     bool handed_mine = mine;
@@ -391,7 +400,7 @@ void Walk::hand_on(PyObject* op, const nb::object& edges, const Objects& grads, 
                     handed_mine = false;
                     continue;
                 }
-                if (whole ? !is_left(edge, grad) : !is_true(called(lies_alone, leaf, grad).ptr()))
+                if (whole ? !is_left(edge, grad) : !is_left_seen(edge, grad, handed) && !is_true(called(lies_alone, leaf, grad).ptr()))
                     grad = called(own_array, leaf, grad);  // a leaf's .grad is the user's: never shared with another's
             }
         }
