@@ -414,3 +414,20 @@ def test_alignments_are_those_of_the_formula(dtype: type, longest: int) -> None:
     for bad in ((labels + classes, times, sizes), (labels, times + steps + 1, sizes),
                 (labels, times, sizes - 99), (labels[:, :0], times, sizes), (labels, times[1:], sizes)):
         assert _native.module.ctc(x, *bad, **settings) is NotImplemented
+
+
+@needs_native
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 5, 64])
+def test_running_statistics_in_place(dtype, n):
+    x, value = np.random.default_rng(n).standard_normal((2, n)).astype(dtype)
+    wanted = x * (1 - 0.1) + value * (0.1 * 1.5)
+    assert module.average_into(x, value, 0.1, 1.5) is True
+    np.testing.assert_array_equal(x, wanted)
+    fixed, other = x.copy(), np.float64 if dtype is np.float32 else np.float32
+    fixed.flags.writeable = False
+    gaps = np.zeros(2 * n, dtype)[::2]
+    for a, b in ((fixed, value), (x, value.astype(other)), (x, np.ones(n + 1, dtype)), (x.astype(int), value),
+                 (gaps if n > 1 else fixed, value)):
+        assert module.average_into(a, b, 0.1, 1.0) is NotImplemented
+    np.testing.assert_array_equal(x, wanted)

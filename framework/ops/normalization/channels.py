@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import _native
 from ...autograd.mode import no_grad, state
+from ...backends.native import native_or
 from ...errors import ShapeError
 from ...memory_formats import back, format_of, order
 from ...quiet import quiet
@@ -145,11 +146,14 @@ def _followed(made: tuple, running_mean: Tensor | None, running_var: Tensor | No
     return y
 
 
+_average_into = native_or("average_into", cuda.average_into)
+
+
 def _follow(running: Tensor | None, value: Any, momentum: float, factor: float, op: str) -> None:
     """``running = (1 - momentum) * running + momentum * value * factor``, in place and unrecorded."""
     if running is not None:
         momentum = number_arg(momentum, op, "momentum")
-        if quiet.run is not None and running._node is None and cuda.average_into(
+        if quiet.run is not None and running._node is None and _average_into(
                 running._array, value._array, momentum, factor):
             bump(running, op)
             return

@@ -27,9 +27,24 @@ nb::object norm_statistics(Array mean, Array var, const windows::Sizes& shape, d
     return nb::make_tuple(tensors::in_dtype(give(m).ptr(), type), tensors::in_dtype(give(r).ptr(), type));
 }
 
+// Running statistics in place: x (1 - momentum) + value momentum factor, of as many numbers that lie in rows.
+nb::object average_into(Array x, Array value, double momentum, double factor) {
+    if (!x.is_float() || !value.usable() || value.type() != x.type() || value.size() != x.size() || !x.contiguous() ||
+        !value.contiguous() || !x.writeable())
+        return not_implemented();
+    windows::by_float(x, [&](auto t) {
+        using T = decltype(t);
+        T* to = x.data<T>();
+        const T *from = value.data<T>(), kept = T(1 - momentum), share = T(momentum * factor);
+        for (int64_t i = 0; i < x.size(); ++i) to[i] = to[i] * kept + from[i] * share;
+    });
+    return nb::bool_(true);
+}
+
 }  // namespace
 
 FW_BIND(m) {
+    m.def("average_into", &average_into, nb::arg("running"), nb::arg("value"), nb::arg("momentum"), nb::arg("factor"));
     m.def("norm_statistics", &norm_statistics, nb::arg("mean"), nb::arg("var"), nb::arg("shape"), nb::arg("eps"), nb::arg("dtype"));
 }
 
