@@ -14,6 +14,7 @@ import framework as fw
 from framework import _native
 from framework.data import randomness
 from framework.data.randomness import SampleRandom, mix, start_numpy, start_python
+from framework.errors import AutogradError
 from framework.memory_formats import dense_axes
 from framework.ops.convert import cast
 from framework.ops.image import pad
@@ -246,6 +247,149 @@ def test_one_step_along_a_dimension_of_neighbours(shape, dtype):
     assert check(scatter.gather_op, x, at, dim=0) is not NotImplemented
     assert check(scatter.scatter_op, x, src, at, dim=0) is not NotImplemented
     assert check(scatter.scatter_op, np.ascontiguousarray(x), src, at, dim=0) is not NotImplemented
+
+
+# -- in memory ----------------------------------------------------------------------------------------
+
+WAYS = {"sum": scatter.scatter_add_op, "prod": scatter.scatter_multiply, "amax": scatter_reduce.extreme_op,
+        "amin": scatter_reduce.extreme_op}
+
+
+def same_bits(found, wanted, signs=True):
+    np.testing.assert_array_equal(found, wanted)  # nan equals nan
+    if signs and found.dtype.kind == "f":
+        known = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(wanted)[known])
+
+
+def scattered_plainly(x, dim, places, src, how):
+    given = {"dim": dim, **({"largest": how == "amax"} if how.startswith("am") else {})}
+    src, places = np.ascontiguousarray(src), np.ascontiguousarray(places)
+    with np.errstate(all="ignore"):
+        return np.asarray(WAYS[how].plain(x.copy(), src, places, **given))
+
+
+def few_numbers(shape, dtype, seed):
+    """Numbers of which many are equal, 0 or -0."""
+    x = np.random.default_rng(seed).integers(-2, 3, shape)
+    return (x * -0.0 if seed % 3 == 0 and np.dtype(dtype).kind == "f" else x).astype(dtype)
+
+
+@quick
+@given(filled, st.integers(1, 9), st.sampled_from([*SUMMED, "int16", "float16"]), st.sampled_from([*WAYS]),
+       seeds)
+def test_places_in_memory(shape, steps, dtype, how, seed):
+    """Written into whatever lies how, with positions and sources that lie how they like."""
+    rng = np.random.default_rng(seed)
+    dim = int(rng.integers(len(shape)))
+    inner = [steps if d == dim else int(rng.integers(1, s + 1)) for d, s in enumerate(shape)]
+    few = few_numbers if seed % 2 else numbers
+    x = laid_out(few(shape, dtype, seed), seed % 4)
+    src = laid_out(few(inner, dtype, seed + 1), int(rng.integers(5)))
+    places_of = laid_out(rng.integers(0, shape[dim], inner), int(rng.integers(5)))
+    wanted = scattered_plainly(x, dim, places_of, src, how)
+    t = fw.from_numpy(x)
+    with np.errstate(all="ignore"):
+        found = t.scatter_reduce_(dim, fw.from_numpy(places_of), fw.from_numpy(src), how)
+    assert found is t and t._version == 1
+    same_bits(x, wanted, how in ("sum", "prod"))  # of 0 and -0 either is the largest
+
+
+@pytest.mark.parametrize("dtype", SUMMED)
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize(("shape", "inner", "dim"), [
+    ((2000, 300), (2000, 1), 1), ((300, 2000), (1, 2000), 0), ((200, 300), (200, 10), 1),
+    ((600, 300), (7, 300), 0), ((60_000,), (2000,), 0), ((40,), (2000,), 0), ((5, 600, 7), (5, 300, 7), 1)])
+def test_a_few_of_many_places_in_memory(shape, inner, dim, how, dtype):
+    rng = np.random.default_rng(11)
+    x, src = few_numbers(shape, dtype, 1), numbers(inner, dtype, 2)
+    for many in (shape[dim], 3):  # some of them again and again
+        places_of = rng.integers(0, min(many, shape[dim]), inner)
+        wanted = scattered_plainly(x, dim, places_of, src, how)
+        t, where = fw.from_numpy(x.copy()), fw.from_numpy(places_of)
+        with np.errstate(all="ignore"):
+            assert scatter.scattered_into(t, dim, where, fw.from_numpy(src), how, False, "scatter_") is t
+        same_bits(t.numpy(), wanted, how in ("sum", "prod"))
+        number = x.copy()
+        np.put_along_axis(number, places_of, 3, dim)
+        assert fw.from_numpy(x.copy()).scatter_(dim, where, 3).numpy().tolist() == number.tolist()
+
+
+@pytest.mark.parametrize("dtype", SUMMED)
+@pytest.mark.parametrize(("shape", "count", "dim"), [
+    ((20, 64), 300, 0), ((2000, 8), 2000, 0), ((2000, 30), 5, 1), ((300, 30, 3), 40, 1), ((7, 3), 500, 0),
+    ((9000,), 50, 0), ((50,), 9000, 0), ((30_000,), 30_000, 0), ((100_000, 16), 20, 0), ((1, 5), 9, 0),
+    ((5, 1), 9, 0)])
+def test_rows_added_to_what_is_there(shape, count, dim, dtype):
+    """As lines of positions and as expanded ones, in memory and beside it."""
+    rng = np.random.default_rng(12)
+    inner = (*shape[:dim], count, *shape[dim + 1:])
+    x, src = few_numbers(shape, dtype, 4), numbers(inner, dtype, 3)
+    for line in (rng.integers(0, shape[dim], count), np.zeros(count, int), np.arange(count) * 7 % shape[dim]):
+        with np.errstate(all="ignore"):
+            wanted = np.asarray(index.index_add_op.plain(x, src, line[None], dims=(dim,)))
+        check(index.index_add_op, x, src, line[None], dims=(dim,))
+        check(index.index_add_op, laid_out(x, 1), laid_out(src, 2), line[None], dims=(dim,))
+        at, values = fw.from_numpy(line), fw.from_numpy(src)
+        spread = at.reshape([-1 if d == dim else 1 for d in range(len(shape))]).expand(inner)
+        for threads in (1, 2):
+            native.set_threads(threads)
+            for found in (fw.index_add(fw.from_numpy(x), dim, at, values),
+                          fw.from_numpy(x.copy()).index_add_(dim, at, values),
+                          fw.scatter_add(fw.from_numpy(x), dim, spread, values),
+                          fw.from_numpy(x.copy()).scatter_add_(dim, spread, values)):
+                same_bits(found.numpy(), wanted)
+
+
+@pytest.mark.parametrize("wrong", [-1, 300, 2**62, -2**63])
+def test_wrong_places_in_memory_change_nothing(wrong):
+    x = fw.zeros(2000, 300)
+    where = fw.full((2000, 1), 5)
+    where[1999, 0] = wrong
+    for f in (lambda: x.scatter_add_(1, where, fw.ones(2000, 1)), lambda: x.scatter_(1, where, 1.0),
+              lambda: x.scatter_reduce_(1, where, fw.ones(2000, 1), "prod"),
+              lambda: x.scatter_add_(1, where.T.expand(2000, 2000), fw.ones(2000, 2000)),
+              lambda: x.index_add_(1, where[:, 0], fw.ones(2000, 2000))):
+        with pytest.raises(IndexError, match="out of range"):
+            f()
+    assert x._version == 0 and not x.any()
+
+
+@pytest.mark.parametrize("how", [*WAYS, "set"])
+def test_places_in_memory_have_their_gradients(how):
+    """In the graph a write is recorded; out of it, it goes straight into memory."""
+    rng = np.random.default_rng(13)
+    x, src = (fw.tensor(rng.standard_normal(s), requires_grad=True) for s in ((40, 9), (40, 1)))
+    where = fw.tensor(rng.integers(0, 9, (40, 1)))
+
+    def written(x, src):
+        y = x * 1
+        return y.scatter_(1, where, src) if how == "set" else y.scatter_reduce_(1, where, src, how)
+
+    def beside(x, src):
+        return x.scatter(1, where, src) if how == "set" else x.scatter_reduce(1, where, src, how)
+
+    for found, wanted in zip(fw.autograd.grad((written(x, src) ** 2).sum(), (x, src)),
+                             fw.autograd.grad((beside(x, src) ** 2).sum(), (x, src))):
+        np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+    with pytest.raises(AutogradError, match="leaf"):
+        x.scatter_reduce_(1, where, src, "amax" if how == "set" else how)
+    kept = (y := x.detach() * 1).requires_grad_() ** 2
+    with fw.no_grad():
+        y.scatter_add_(1, where, fw.ones(40, 1, dtype=fw.float64))
+    with pytest.raises(AutogradError):  # what backward wants was changed
+        kept.sum().backward()
+
+
+def test_rows_that_are_added_have_derivatives():
+    rng = np.random.default_rng(3)
+    x, src = (fw.tensor(rng.standard_normal(s), requires_grad=True) for s in ((4, 3), (5, 3)))
+    at = fw.tensor([0, 3, 3, 1, 0])
+    assert fw.autograd.gradcheck(lambda x, src: fw.index_add(x, 0, at, src, alpha=2), (x, src))
+    assert fw.autograd.gradgradcheck(lambda x, src: fw.index_add(x, 0, at, src) ** 3, (x, src))
+    x.grad = None
+    fw.index_add(x, 0, at, src).sum().backward()
+    assert x.grad.tolist() == fw.ones(4, 3).tolist()
 
 
 @quick
@@ -498,7 +642,7 @@ def test_places_that_are_added_to_are_the_kernels(call, monkeypatch):
             return out
         return run
     for op in OPS:
-        if op.name in ("unindex", "ungather"):
+        if op.name in ("index_add", "ungather"):
             monkeypatch.setattr(op, "cpu", checked(getattr(native, op.native)))
     call(fw.zeros(3, 4))
 

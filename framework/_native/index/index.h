@@ -38,6 +38,8 @@ Places read_places(const View& index, int dims, const int64_t* sizes);
 void take_rows(const Layout& l, const Places& places, int bytes, const char* from, char* to);
 // Zeros of (outer, n, inner), with the rows of (outer, places, inner) added in order; false for a type that is not summed.
 bool add_rows(Type type, const Layout& l, const Places& places, const void* from, void* to);
+// The same sums, each added to the element of x (outer, n, inner), which stays where the sum is 0.
+bool add_rows_to(Type type, const Layout& l, const Places& places, const void* x, const void* from, void* to);
 enum class Combine { sum, product, largest, smallest };
 // to (outer, n, inner) at the places combined with the rows of (outer, places, inner): the sum of those that go to one place is added
 // to it. False for a type of numbers that is not combined so.
@@ -61,6 +63,7 @@ struct Elements {
     int64_t index_step = 0, near_step = 0;                 // along dim, in bytes
     int64_t index_next = 0, near_next = 0, far_next = 0;   // along the last dimension, in bytes
     int64_t far_jump = 0;                                  // of one position
+    bool single = false;                                   // one position along dim: no place is named twice
     int64_t band = 1, bands = 1;                           // columns that belong to one thread
     bool good = false;
 
@@ -75,8 +78,9 @@ struct Elements {
 bool gather(const Elements& p, int bytes, const char* far, char* near);
 bool scatter(const Elements& p, int bytes, const char* near, char* far);
 bool scatter(Combine how, Type type, const Elements& p, const char* near, char* far);  // or for a type that has no sums
-// Adds to each place the sum of what goes there, in order; nothing is written where a position is out of range, or for a type of
-// numbers that is not summed so. In one thread, with memory for each element: for few of them.
+// Adds to each place the sum of what goes there, in order; false, and nothing is written, for a type of numbers that is not summed so.
+// Positions out of range, of which there are none unless somebody changes them meanwhile, are false, too. Where places may be named
+// twice in one thread, with memory for each element: for few of them.
 bool add_few(Type type, const Elements& p, const char* near, char* far);
 
 // to (n, count): 1 at each class, 0 elsewhere
@@ -109,6 +113,23 @@ template <class T> FW_INLINE T sum_of(T a, T b) {
         return T(std::make_unsigned_t<T>(a) + std::make_unsigned_t<T>(b));
     else
         return a + b;
+}
+
+// x with a sum added; what stays of it where the sum is 0.
+template <class T> FW_INLINE T with_sum(T x, T sum) { return sum == T(0) ? x : sum_of(x, sum); }
+
+// sums = x with them added. By vectors: nobody foresees where there is a sum.
+template <class T> void add_sums(const T* x, int64_t n, T* sums) {
+    using U = std::conditional_t<std::is_integral<T>::value, std::make_unsigned<T>, std::enable_if<true, T>>;
+    using V = typename U::type;  // whole numbers wrap around
+    const V* own = reinterpret_cast<const V*>(x);
+    V* to = reinterpret_cast<V*>(sums);
+    int64_t i = 0;
+    for (; i + lanes<V> <= n; i += lanes<V>) {
+        const Vec<V> before = load(own + i), sum = load(to + i);
+        store<V>(to + i, sum == Vec<V>{} ? before : before + sum);
+    }
+    for (; i < n; ++i) sums[i] = with_sum(x[i], sums[i]);
 }
 
 // Calls f with a number of the type that is summed; false for other types.

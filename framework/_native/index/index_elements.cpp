@@ -47,7 +47,7 @@ Elements::Elements(const View& index, int ndim, const int64_t* far_shape, const 
         p.outer.add(shape[d], own[d], near[d]);
     }
     p.n = far_shape[dim], p.width = p.band = shape[last];
-    p.index_next = own[last], p.near_next = near[last], p.far_jump = far[k];
+    p.index_next = own[last], p.near_next = near[last], p.far_jump = far[k], p.single = shape[k] == 1;
     if (k != last) {
         p.steps = shape[k], p.index_step = own[k], p.near_step = near[k];
         p.far_next = far[last];
@@ -162,11 +162,11 @@ bool each_of_unit(const Elements& p, const Jumps& jumps, const ElementLine& l, i
 // `period` of them is in `base`; then they begin `further` on in the far array.
 struct Run {
     const char* index;
-    int64_t count, period, near, far, further;
+    int64_t count, period, near, next, far, further;  // next: bytes between elements of the near array, none where it is one number
     int64_t base[CHUNK];
 };
 
-template <int64_t B, class F> bool each_of_run(const Jumps& jumps, const Run& r, F&& f) {
+template <class F> bool each_of_run(const Jumps& jumps, const Run& r, F&& f) {
     constexpr int L = lanes<int64_t>;
     int64_t offsets[CHUNK];
     for (int64_t done = 0, far = r.far; done < r.count; done += r.period, far += r.further) {
@@ -180,19 +180,20 @@ template <int64_t B, class F> bool each_of_run(const Jumps& jumps, const Run& r,
         bool wrong = math::any(bad);
         for (; j < m; ++j) offsets[j] = jumps.of(once(index + j), wrong) + r.base[j];
         if (wrong) return false;
-        f(r.near + done * B, B, far, offsets, m);
+        f(r.near + done * r.next, r.next, far, offsets, m);
     }
     return true;
 }
 
-// Whether units are short and follow one another in the index and the near array, and at even distances in the far one.
+// Whether units are short and follow one another in the index and the near array (or that is one number), and at even distances in the
+// far one.
 template <int64_t B> bool are_short_units(const Elements& p) {
-    const int64_t size = p.steps * p.width;
-    if (p.bands != 1 || size > CHUNK / 2 || !p.outer.ndim || p.index_next != 8 || p.near_next != B) return false;
-    if (p.steps > 1 && (p.index_step != p.width * 8 || p.near_step != p.width * B)) return false;
+    const int64_t size = p.steps * p.width, next = p.near_next;
+    if (p.bands != 1 || size > CHUNK / 2 || !p.outer.ndim || p.index_next != 8 || (next && next != B)) return false;
+    if (p.steps > 1 && (p.index_step != p.width * 8 || p.near_step != p.width * next)) return false;
     int64_t units = 1;
     for (int d = p.outer.ndim; d-- > 0; units *= p.outer.shape[d])
-        if (p.outer.from[d] != units * size * 8 || p.outer.to[d] != units * size * B ||
+        if (p.outer.from[d] != units * size * 8 || p.outer.to[d] != units * size * next ||
             p.far_outer[d] != units * p.far_outer[p.outer.ndim - 1])
             return false;
     return true;
@@ -201,19 +202,20 @@ template <int64_t B> bool are_short_units(const Elements& p) {
 // Whether a unit's steps are short and follow one another in the index and the near array.
 template <int64_t B> bool are_short_steps(const Elements& p) {
     return p.steps > 1 && p.bands == 1 && p.width <= CHUNK / 2 && p.index_next == 8 && p.index_step == p.width * 8 &&
-           p.near_next == B && p.near_step == p.width * B;
+           (!p.near_next || p.near_next == B) && p.near_step == p.width * p.near_next;
 }
 
 // Whole units and parts of them, but for short ones: `begin` and `end` count steps. f as above.
 template <int64_t B, class F> bool each_pair(const Elements& p, int64_t begin, int64_t end, F&& f) {
     const Jumps jumps(p);
     Run run;
+    run.next = p.near_next;
     if (are_short_units<B>(p)) {
         const int64_t size = p.steps * p.width, together = CHUNK / size, unit = begin / p.steps, apart = p.far_outer[p.outer.ndim - 1];
         run.index = p.index + unit * size * 8, run.count = (end - begin) * p.width, run.period = together * size;
-        run.near = unit * size * B, run.far = unit * apart, run.further = together * apart;
+        run.near = unit * size * run.next, run.far = unit * apart, run.further = together * apart;
         for (int64_t j = 0; j < std::min(run.period, run.count); ++j) run.base[j] = j / size * apart + j % p.width * p.far_next;
-        return each_of_run<B>(jumps, run, f);
+        return each_of_run(jumps, run, f);
     }
     run.period = CHUNK / p.width * p.width;
     const bool short_steps = are_short_steps<B>(p);
@@ -224,7 +226,7 @@ template <int64_t B, class F> bool each_pair(const Elements& p, int64_t begin, i
         if (short_steps) {
             run.index = p.index + l.index + step * p.index_step, run.count = (stop - step) * p.width;
             run.near = l.near + step * p.near_step, run.far = l.far, run.further = 0;
-            if (!each_of_run<B>(jumps, run, f)) return false;
+            if (!each_of_run(jumps, run, f)) return false;
         } else if (!each_of_unit(p, jumps, l, step, stop, f)) {
             return false;
         }
@@ -370,42 +372,41 @@ bool scatter(Combine how, Type type, const Elements& p, const char* src, char* o
 
 namespace {
 
+// Of places that may be named twice. Each element leaves its number at its place and keeps what it found there: what was there before all,
+// or the number of the one that came there before, whose sum it goes on with. The last one of a place writes last.
 template <class T> bool add_few(const Elements& p, const char* near, char* far) {
-    struct Element {
-        T* place;
-        T value, before;
-        bool last;  // of those that go to its place
-    };
-    std::vector<Element> all;
-    all.reserve(size_t(p.units() * p.steps * std::min(p.band, p.width)));
+    using Number = Int<T>;
+    const int64_t most = p.units() * p.steps * std::min(p.band, p.width);
+    if (most > int64_t(std::numeric_limits<Number>::max())) return false;
+    int64_t* places = scratch<int64_t>(0, most);
+    T *sums = scratch<T>(1, most), *found = scratch<T>(2, most);
+    int64_t n = 0;
     const auto take = [&](int64_t from, int64_t next, int64_t line, const int64_t* offsets, int64_t m) {
-        for (int64_t j = 0; j < m; ++j) {
-            T* place = &at<T>(far + line, offsets[j]);
-            all.push_back({place, at<T>(near + from, j * next), *place, false});
+        if (next == sizeof(T)) std::copy_n(&at<T>(near, from), m, sums + n);
+        else for (int64_t j = 0; j < m; ++j) sums[n + j] = at<T>(near + from, j * next);
+        for (int64_t j = 0; j < m; ++j) places[n + j] = line + offsets[j];
+        for (int64_t j = 0; j < m; ++j, ++n) {
+            T& place = at<T>(far + line, offsets[j]);
+            found[n] = place, place = bits<T>(Number(n));
         }
     };
-    if (!each_pair<sizeof(T)>(p, 0, p.units() * p.steps, take)) return false;
-    using Number = Int<T>;  // of an element, which stands at its place for a while: that of the last one stays
-    if (all.size() > size_t(std::numeric_limits<Number>::max())) return false;
-    for (size_t i = 0; i < all.size(); ++i) {
-        const Number number = Number(i);
-        std::memcpy(all[i].place, &number, sizeof number);
+    if (!each_pair<sizeof(T)>(p, 0, p.units() * p.steps, take)) {
+        while (n--) at<T>(far, places[n]) = found[n];
+        return false;
     }
-    for (size_t i = 0; i < all.size(); ++i) {
-        Number found;
-        std::memcpy(&found, all[i].place, sizeof found);
-        all[i].last = found == Number(i);
+    for (int64_t i = 0; i < n; ++i) {
+        const int64_t before = int64_t(bits<Number>(found[i]));
+        if (uint64_t(before) < uint64_t(i) && places[before] == places[i]) sums[i] = sum_of(sums[before], sums[i]), found[i] = found[before];
+        else sums[i] = sum_of(T(0), sums[i]);
+        at<T>(far, places[i]) = with_sum(found[i], sums[i]);
     }
-    for (const Element& e : all) *e.place = T(0);
-    for (const Element& e : all) *e.place = sum_of(*e.place, e.value);
-    for (const Element& e : all)
-        if (e.last) *e.place = *e.place == T(0) ? e.before : sum_of(e.before, *e.place);
     return true;
 }
 
 }  // namespace
 
 bool add_few(Type type, const Elements& p, const char* near, char* far) {
+    if (p.single) return combined(type, p, near, far, [](auto& place, auto value) { place = with_sum(place, value); });
     switch (type) {
         case Type::float32: return add_few<float>(p, near, far);
         case Type::float64: return add_few<double>(p, near, far);

@@ -126,7 +126,8 @@ struct Sorted {
     }
 };
 
-template <class T> void add_sorted(const Layout& l, const Places& places, const T* from, T* to) {
+// To zeros, or to x where it is given.
+template <class T> void add_sorted(const Layout& l, const Places& places, const T* x, const T* from, T* to) {
     Sorted sorted(places, l.n);
     int64_t m = places.count(), inner = l.inner;
     const uint32_t *start = sorted.start.data(), *order = sorted.order.data();
@@ -137,7 +138,8 @@ template <class T> void add_sorted(const Layout& l, const Places& places, const 
             T* sum = to + r * inner;
             const uint32_t *i = order + start[t], *stop = order + start[t + 1];
             if (i == stop) {
-                memset(sum, 0, size_t(inner) * sizeof(T));
+                if (x) memcpy(sum, x + r * inner, size_t(inner) * sizeof(T));
+                else memset(sum, 0, size_t(inner) * sizeof(T));
                 continue;
             }
             if (stop + AHEAD < order + m)
@@ -149,6 +151,7 @@ template <class T> void add_sorted(const Layout& l, const Places& places, const 
                 row = rows + *i * inner;
                 for (int64_t j = 0; j < inner; ++j) sum[j] = sum_of(sum[j], row[j]);
             }
+            if (x) add_sums(x + r * inner, inner, sum);
         }
     });
 }
@@ -156,10 +159,10 @@ template <class T> void add_sorted(const Layout& l, const Places& places, const 
 constexpr int64_t WIDE = 8;            // rows of fewer elements are not worth sorting
 constexpr int64_t SORTED_FROM = 8192;  // elements
 
-template <class T> void add_numbers(const Layout& l, const Places& places, const T* from, T* to) {
+template <class T> void add_numbers(const Layout& l, const Places& places, const T* x, const T* from, T* to) {
     int64_t m = places.count(), inner = l.inner;
     if (inner >= WIDE && l.outer * m * inner >= SORTED_FROM && std::max(m, l.n) < UINT32_MAX)
-        return add_sorted(l, places, from, to);
+        return add_sorted(l, places, x, from, to);
     const int64_t* at = places.begin();
     parallel(l.outer, grain_of((l.n + m) * inner * int64_t(sizeof(T))), [&](int64_t begin, int64_t end) {
         for (int64_t o = begin; o < end; ++o) {
@@ -175,6 +178,7 @@ template <class T> void add_numbers(const Layout& l, const Places& places, const
                         sum = sum_of(sum, rows[i * inner + j]);
                     }
             }
+            if (x) add_sums(x + o * l.n * inner, l.n * inner, sums);
         }
     });
 }
@@ -184,7 +188,14 @@ template <class T> void add_numbers(const Layout& l, const Places& places, const
 bool add_rows(Type type, const Layout& l, const Places& places, const void* from, void* to) {
     return by_number(type, [&](auto number) {
         using T = decltype(number);
-        add_numbers(l, places, static_cast<const T*>(from), static_cast<T*>(to));
+        add_numbers<T>(l, places, nullptr, static_cast<const T*>(from), static_cast<T*>(to));
+    });
+}
+
+bool add_rows_to(Type type, const Layout& l, const Places& places, const void* x, const void* from, void* to) {
+    return by_number(type, [&](auto number) {
+        using T = decltype(number);
+        add_numbers(l, places, static_cast<const T*>(x), static_cast<const T*>(from), static_cast<T*>(to));
     });
 }
 
@@ -196,16 +207,61 @@ template <class T, class F> FW_INLINE void combine_row(T* to, const T* from, int
     if (i < n) store_part<T>(to + i, f(load_part(to + i, n - i), load_part(from + i, n - i)), n - i);
 }
 
-// Those that go to one place follow one another in `order`, as they stand in the list.
+// The numbers of those that go to one place, in order: of group g they are order[start[g] .. start[g + 1]]. Found by a table of places, in
+// which two of one hash stand side by side.
+struct Groups {
+    std::vector<int64_t> order, start;
+
+    explicit Groups(const Places& places) : order(places.at.size()), start(1, 0) {
+        const int64_t m = places.count(), *at = places.begin();
+        int bits = 2;
+        while ((int64_t(1) << bits) < 2 * m) ++bits;
+        std::vector<int64_t> table(size_t(1) << bits, -1), group(order.size());  // numbers of the first ones of groups
+        const size_t last = table.size() - 1;
+        for (int64_t i = 0; i < m; ++i) {
+            size_t slot = size_t(uint64_t(at[i]) * 0x9E3779B97F4A7C15u >> (64 - bits));
+            while (table[slot] >= 0 && at[table[slot]] != at[i]) slot = (slot + 1) & last;
+            if (table[slot] < 0) table[slot] = i, group[size_t(i)] = int64_t(start.size()) - 1, start.push_back(0);
+            else group[size_t(i)] = group[size_t(table[slot])];
+            ++start[size_t(group[size_t(i)]) + 1];
+        }
+        for (size_t g = 1; g < start.size(); ++g) start[g] += start[g - 1];
+        std::vector<int64_t> next(start.begin(), start.end() - 1);
+        for (int64_t i = 0; i < m; ++i) order[size_t(next[size_t(group[size_t(i)])]++)] = i;
+    }
+    int64_t count() const { return int64_t(start.size()) - 1; }
+};
+
+constexpr int64_t NARROW = 4;  // numbers of a row up to which they are added one by one
+
+// Sums of rows of few numbers; those of one `outer` after another.
+template <class T> void add_narrow(const Layout& l, const Places& places, const Groups& groups, const T* rows, T* to) {
+    const int64_t m = places.count(), count = groups.count(), inner = l.inner, n = l.n, *start = groups.start.data();
+    std::vector<int64_t> order(groups.order), where;  // numbers of elements
+    for (int64_t& i : order) i *= inner;
+    for (int64_t g = 0; g < count; ++g) where.push_back(places.at[size_t(groups.order[size_t(start[g])])] * inner);
+    const int64_t *numbers = order.data(), *places_of = where.data();
+    parallel(l.outer, grain_of(m * inner * int64_t(sizeof(T))), [=](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) {
+            const T* from = rows + o * m * inner;
+            T* table = to + o * n * inner;
+            for (int64_t g = 0; g < count; ++g) {
+                const int64_t *i = numbers + start[g], *last = numbers + start[g + 1];
+                T* place = table + places_of[g];
+                for (int64_t j = 0; j < inner; ++j) {
+                    T sum = from[*i + j];
+                    for (const int64_t* k = i + 1; k < last; ++k) sum = sum_of(sum, from[*k + j]);
+                    place[j] = with_sum(place[j], sum);
+                }
+            }
+        }
+    });
+}
+
 template <class T> void combine_numbers(Combine how, const Layout& l, const Places& places, const T* rows, T* to) {
-    const int64_t m = places.count(), *at = places.begin();
-    std::vector<int64_t> order(static_cast<size_t>(m)), groups;
-    for (int64_t i = 0; i < m; ++i) order[size_t(i)] = i;
-    std::stable_sort(order.begin(), order.end(), [at](int64_t a, int64_t b) { return at[a] < at[b]; });
-    for (int64_t i = 0; i < m; ++i)
-        if (!i || at[order[size_t(i)]] != at[order[size_t(i - 1)]]) groups.push_back(i);
-    const int64_t count = int64_t(groups.size());
-    groups.push_back(m);
+    const Groups groups(places);
+    if (how == Combine::sum && l.inner <= NARROW) return add_narrow(l, places, groups, rows, to);
+    const int64_t m = places.count(), *at = places.begin(), count = groups.count(), *order = groups.order.data();
     const auto add = [](Vec<T> a, Vec<T> b) -> Vec<T> { return a + b; };
     const auto add_sum = [](Vec<T> a, Vec<T> b) -> Vec<T> { return b == Vec<T>{} ? a : a + b; };
     const auto largest = [](Vec<T> a, Vec<T> b) -> Vec<T> { return select<T>((a > b) | (a != a), a, b); };  // of equals the last
@@ -213,9 +269,9 @@ template <class T> void combine_numbers(Combine how, const Layout& l, const Plac
     parallel(l.outer * count, grain_of(l.inner * int64_t(sizeof(T))), [&](int64_t begin, int64_t end) {
         T* sum = scratch<T>(0, l.inner);
         for (int64_t u = begin; u < end; ++u) {
-            const int64_t o = u / count, first = groups[size_t(u % count)], last = groups[size_t(u % count + 1)];
-            T* place = to + (o * l.n + at[order[size_t(first)]]) * l.inner;
-            const auto row = [&](int64_t k) { return rows + (o * m + order[size_t(k)]) * l.inner; };
+            const int64_t o = u / count, first = groups.start[size_t(u % count)], last = groups.start[size_t(u % count + 1)];
+            T* place = to + (o * l.n + at[order[first]]) * l.inner;
+            const auto row = [&](int64_t k) { return rows + (o * m + order[k]) * l.inner; };
             const bool sums = how == Combine::sum && last - first > 1;
             if (sums) std::copy_n(row(first), l.inner, sum);
             for (int64_t k = first + sums; k < last; ++k) {

@@ -208,6 +208,27 @@ unindex = Op("unindex", "x index", onnx="placed(zeros(shape, x), x, index, dims,
              vjp={"x": lambda g, index, dims: index_op(g, index, dims=dims)})
 
 
+def _index_add_kernel(xp: Any, x: Any, src: Any, index: Any, *, dims: tuple[int, ...]) -> Any:
+    sums = _unindex_kernel(xp, src, index, dims=dims, shape=x.shape)
+    return xp.where(sums == 0, x, x + sums)
+
+
+# ``plus_sums`` of ``unindex``, in one pass over memory
+index_add_op = Op("index_add", "x src index", onnx="placed(x, src, index, dims, 'add')", jvp="linear",
+                  kernel=_index_add_kernel, native="index_add",
+                  infer=lambda x, src, index, *, dims: x,
+                  vjp={"x": lambda g: g, "src": lambda g, index, dims: index_op(g, index, dims=dims)})
+_ADDED = "fdli"  # the numbers of which the record has a kernel
+
+
+def added_at(x: Tensor, values: Tensor, index: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """``x`` with ``values`` added at the positions, those of one place summed up first."""
+    array, given = x._array, values._array
+    if type(array) is type(given) is np.ndarray and array.dtype is given.dtype and array.dtype.char in _ADDED:
+        return index_add_op.run(x, values, index, dims=dims)
+    return plus_sums.run(x, unindex.run(values, index, dims=dims, shape=array.shape))
+
+
 def _index_put_kernel(xp: Any, x: Any, value: Any, index: Any, *, dims: tuple[int, ...]) -> Any:
     out = xp.array(x, copy=True, order="C")
     out[_key(index, dims)] = value
@@ -391,7 +412,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
         source = source & bool(alpha) if truth else source * alpha  # type: ignore[operator]
     if input._array.ndim == 0:
         return input + (source.any() if truth else source.sum())  # type: ignore[operator, attr-defined]
-    return plus_sums.run(input, unindex.run(source, led(index), dims=(at,), shape=input._array.shape))
+    return added_at(input, source, led(index), (at,))
 
 
 @public(method=True, out=True, autocast="widest")

@@ -83,7 +83,7 @@ def _integer_limits(dtype: Any) -> tuple[int, int]:
     return (0, 2 ** bits - 1) if dtype.kind == "u" else (-2 ** (bits - 1), 2 ** (bits - 1) - 1)
 
 
-_STRAIGHT = ("sum", "amax", "amin")
+_STRAIGHT = ("sum", "prod", "amax", "amin")
 
 
 def _scatter_reduce_into(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
@@ -173,7 +173,7 @@ def _are_plain(x: Tensor, source: Tensor, way: str) -> bool:
 
 def _index_reduce_into(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
                        include_self: bool = True) -> Any:
-    if reduce not in _STRAIGHT[1:] or include_self is not True or not isinstance(source, Tensor):
+    if reduce not in _STRAIGHT[2:] or include_self is not True or not isinstance(source, Tensor):
         return NotImplemented
     return scattered_into(input, dim, index, source, reduce, True, "index_reduce_")
 

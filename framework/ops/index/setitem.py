@@ -13,7 +13,6 @@ from ...quiet import quiet, quietly, readable
 from ...seam import settled
 from ...tensor import Tensor, bump, wrap
 from ..convert.cast import from_array, to
-from ..pointwise.arithmetic import plus_sums
 from ..pointwise.choose import where_op
 from ..record.args import tensor_arg
 from ..record.autocast import by_place
@@ -26,12 +25,12 @@ from ..shape.view import take_shape
 from ..write.inplace import fill_op, fitted, inplace, overwrite, store, write
 from .index import (
     _key,
+    added_at,
     count_true,
     index_put_op,
     indexed_shape,
     mask_put,
     positions,
-    unindex,
 )
 from .keys import (
     Choice,
@@ -310,7 +309,7 @@ def _put_at(x: Tensor, places: Any, dims: tuple[int, ...], values: Any, accumula
     """``index_put`` of values of the chosen shape at places that are there."""
     if not accumulate:
         return index_put_op.run(x, values, places, dims=dims)
-    return plus_sums.run(x, unindex.run(values, places, dims=dims, shape=x._array.shape))
+    return added_at(x, values, places, dims)
 
 
 _index_put_into = inplace(index_put, "index_put", index_put_op)

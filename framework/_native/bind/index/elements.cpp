@@ -2,11 +2,21 @@
 #include <algorithm>
 
 #include "bind/bf16_array.h"
+#include "bind/index/rows.h"
+#include "bind/tensors/tensors.h"
 #include "index/index.h"
-#include "bind/move/copy.h"
 
 namespace fw::moving {
 namespace {
+
+// An array without what is there again and again, by strides of 0: a view whose elements are the same ones.
+nb::object each_once(const Array& x) {
+    npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+    int ndim = 0;
+    for (int d = 0; d < x.ndim(); ++d)
+        if (x.stride(d) || x.shape(d) == 1) shape[ndim] = x.shape(d), strides[ndim++] = x.stride(d);
+    return ndim == x.ndim() ? nb::borrow(reinterpret_cast<PyObject*>(x.p)) : tensors::seen_as(x.p, ndim, shape, strides);
+}
 
 const int64_t* sizes(const npy_intp* given) { return reinterpret_cast<const int64_t*>(given); }
 
@@ -28,9 +38,10 @@ nb::object gather_op(Array x, Array index, int64_t dim) {
 // Whether `index` is made of positions below `size`.
 bool all_below(const Array& index, int64_t size) {
     if (!index.is<int64_t>() || !index.size()) return false;
-    const InRows rows(index);
+    const nb::object once = each_once(index);
+    const InRows rows(Array{reinterpret_cast<PyArrayObject*>(once.ptr())});
     int64_t smallest, largest;
-    range_of(rows.data<int64_t>(), index.size(), smallest, largest);
+    range_of(rows.data<int64_t>(), rows.a.size(), smallest, largest);
     return smallest >= 0 && largest < size;
 }
 
@@ -113,26 +124,31 @@ nb::object combined(Combine how, const Array& x, nb::handle src, const Array& in
     });
 }
 
+// Whether positions along `dim` are the same in all lines, and name whole rows of x.
+bool is_line(const Array& x, const Array& index, int64_t dim) {
+    if (!index.usable() || index.ndim() < 2 || index.ndim() != x.ndim() || dim < 0 || dim >= x.ndim()) return false;
+    for (int d = 0; d < x.ndim(); ++d)
+        if (d != dim && (index.shape(d) != x.shape(d) || (index.stride(d) && index.shape(d) != 1))) return false;
+    return true;
+}
+
 // The sums beside zeros, and x at last: the order in which the plain formula and GPUs add.
 nb::object scatter_add(Array x, nb::handle src, Array index, int64_t dim) {
     const Type type = x.usable() ? view_of(x).type() : Type::other;
     if (!by_number(type, [](auto) {})) return not_implemented();
+    if (is_line(x, index, dim)) {
+        npy_intp shape[] = {1, index.shape(int(dim))}, strides[] = {0, index.stride(int(dim))};
+        const nb::object line = tensors::seen_as(index.p, 2, shape, strides);
+        return index_add(x, nb::cast<Array>(src), Array{reinterpret_cast<PyArrayObject*>(line.ptr())}, nb::make_tuple(dim));
+    }
     const InRows first(x);
     return scattered(x, src, index, dim, [&](const Elements& p, const char* from, char* to) {
         fill_bytes(to, x.size() * bytes_of(type), 0);
         const bool good = scatter(Combine::sum, type, p, from, to);
         by_number(type, [&](auto number) {
             using T = decltype(number);
-            T* sums = reinterpret_cast<T*>(to);
-            const T* own = first.a.data<T>();
             parallel(x.size(), grain_of(sizeof(T)), [&](int64_t begin, int64_t end) {
-                int64_t i = begin;
-                if constexpr (std::is_arithmetic_v<T>)  // by vectors: nobody foresees where there is a sum
-                    for (; i + lanes<T> <= end; i += lanes<T>) {
-                        const Vec<T> before = load(own + i), sum = load(sums + i);
-                        store<T>(sums + i, select<T>(sum == Vec<T>{}, before, before + sum));
-                    }
-                for (; i < end; ++i) sums[i] = sums[i] == T(0) ? own[i] : sum_of(own[i], sums[i]);
+                add_sums(first.a.data<T>() + begin, end - begin, reinterpret_cast<T*>(to) + begin);
             });
         });
         return good;

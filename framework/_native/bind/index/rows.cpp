@@ -97,6 +97,21 @@ nb::object unindex(Array x, Array index, nb::handle dims, nb::handle shape) {
     return summed(x, index, Ints(dims), 1, sizes.n, whole);
 }
 
+// x with the rows of `source` added at the positions: the sum of those of a place is made first.
+nb::object index_add(Array x, Array source, Array index, nb::handle dims) {
+    if (!x.usable() || !source.usable() || !index.usable() || x.type() != source.type()) return not_implemented();
+    const Type type = view_of(x).type();
+    if (!by_number(type, [](auto) {})) return not_implemented();
+    Choice c(x.ndim(), x.shape(), index, Ints(dims), 1);
+    if (!c.good || !has_shape(source, c.ndim, c.shape)) return not_implemented();
+    const InRows own(x), rows(source);
+    NewArray out = like(x);
+    nb::object result = give(out);
+    Release release((x.size() + source.size()) * bytes_of(type));
+    add_rows_to(type, c.l, c.places, own.a.data<void>(), rows.a.data<void>(), out.data<void>());
+    return result;
+}
+
 namespace {
 
 Ints first_dim() { return Ints(nb::int_(0)); }
@@ -247,6 +262,7 @@ FW_BIND(m) {
     m.def("reals_within", &reals_within, nb::arg("x"), nb::arg("low"), nb::arg("high"));
     m.def("index", &index, nb::arg("x"), nb::arg("index"), nb::arg("dims"));
     m.def("unindex", &unindex, nb::arg("x"), nb::arg("index"), nb::arg("dims"), nb::arg("shape"));
+    m.def("index_add", &index_add, nb::arg("x"), nb::arg("src"), nb::arg("index"), nb::arg("dims"));
     m.def("embedding", &embedding, nb::arg("weight"), nb::arg("indices"), nb::arg("padding").none(),
           nb::arg("by_frequency").none());
     m.def("add_rows", &add_rows_op, nb::arg("x"), nb::arg("indices"), nb::arg("rows"));

@@ -20,6 +20,7 @@ struct RowsOf {
 
 nb::object index(Array x, Array index, nb::handle dims);                            // x[index]
 nb::object unindex(Array x, Array index, nb::handle dims, nb::handle shape);        // zeros of this shape, with x added at the positions
+nb::object index_add(Array x, Array source, Array index, nb::handle dims);          // x with `source` added at the positions
 nb::object index_assign(Array x, nb::handle value, Array index, nb::handle dims);   // x[index] = value in the memory of x
 
 }  // namespace fw::moving

@@ -32,17 +32,19 @@ struct Source {
 };
 
 // What becomes of an element and what stands at its place.
-enum class How { set, sum, largest, smallest, other };
+enum class How { set, sum, product, largest, smallest, other };
 
 How how_of(PyObject* word) {
     const auto is = [&](const char* what) { return PyUnicode_CompareWithASCIIString(word, what) == 0; };
-    return is("set") ? How::set : is("sum") ? How::sum : is("amax") ? How::largest : is("amin") ? How::smallest : How::other;
+    if (is("set") || is("sum")) return is("set") ? How::set : How::sum;
+    return is("prod") ? How::product : is("amax") ? How::largest : is("amin") ? How::smallest : How::other;
 }
 
 bool scatter(How how, Type type, const moving::Elements& p, int bytes, const char* from, char* to) {
     switch (how) {
         case How::set: return moving::scatter(p, bytes, from, to);
         case How::sum: return moving::add_few(type, p, from, to);
+        case How::product: return moving::scatter(moving::Combine::product, type, p, from, to);
         case How::largest: return moving::scatter(moving::Combine::largest, type, p, from, to);
         case How::smallest: return moving::scatter(moving::Combine::smallest, type, p, from, to);
         default: return false;
@@ -51,7 +53,7 @@ bool scatter(How how, Type type, const moving::Elements& p, int bytes, const cha
 
 // Whole rows of an array in rows, at the places of a line; false where they cannot be combined so.
 bool combine_rows(How how, const Array& to, int dim, const Array& index, const char* from) {
-    if (how == How::set || how == How::other) return false;
+    if (how != How::sum && how != How::largest && how != How::smallest) return false;
     const auto* shape = reinterpret_cast<const int64_t*>(to.shape());
     const moving::Layout l{moving::product(shape, 0, dim), shape[dim], moving::product(shape, dim + 1, to.ndim())};
     const moving::Combine kind = how == How::sum ? moving::Combine::sum : how == How::largest ? moving::Combine::largest : moving::Combine::smallest;
@@ -61,14 +63,29 @@ bool combine_rows(How how, const Array& to, int dim, const Array& index, const c
     return places.good && moving::combine_rows(kind, view_of(to).type(), l, places, from, const_cast<char*>(to.data<char>()));
 }
 
+// Positions that are the same in all lines along `dim`, and name whole rows of `a`, as one line; null of others.
+nb::object as_line(PyArrayObject* index, PyArrayObject* a, int dim) {
+    const int ndim = PyArray_NDIM(index);
+    if (ndim < 2 || ndim != PyArray_NDIM(a)) return nb::object();
+    for (int d = 0; d < ndim; ++d)
+        if (d != dim && (PyArray_DIM(index, d) != PyArray_DIM(a, d) || (PyArray_STRIDE(index, d) && PyArray_DIM(index, d) != 1))) return nb::object();
+    npy_intp length = PyArray_DIM(index, dim), step = PyArray_STRIDE(index, dim);
+    return seen_as(index, 1, &length, &step);
+}
+
 // (x, dim, index, source, how, whether the index is one line of positions, of which each is of a whole row, name)
 nb::object into_scattered(PyObject* const* args) {
-    constexpr int64_t FEW = 2;  // elements of the tensor to one that is added, at least: else going over it takes no longer
-    const Held a = memory_of(args[0]), index = array_of(args[2]);
+    constexpr int64_t FEW = 2, ALWAYS = 1 << 14;  // elements of the tensor to one that is added, at least, of more than so many: else going
+                                                  // over all takes no longer
+    const Held a = memory_of(args[0]);
+    Held index = array_of(args[2]);
     if (!a || !index || !PyArray_ISBEHAVED(a.a) || !PyArray_ISBEHAVED_RO(index.a) || PyArray_TYPE(index.a) != NPY_INT64) return nb::object();
     const int ndim = PyArray_NDIM(a.a), dim = dim_of(args[1], a), bytes = moving::item_bytes(Array{a.a});
-    const bool lines = args[5] == Py_True;
-    if (dim < 0 || !bytes || !PyArray_SIZE(index.a) || PyArray_NDIM(index.a) != (lines ? 1 : ndim) || !PyUnicode_Check(args[4])) return nb::object();
+    const How how = PyUnicode_Check(args[4]) ? how_of(args[4]) : How::other;
+    bool lines = args[5] == Py_True;
+    if (how == How::sum && !lines && dim >= 0)
+        if (const nb::object line = as_line(index, a, dim); line.is_valid()) index = Held(reinterpret_cast<PyArrayObject*>(line.ptr())), lines = true;
+    if (dim < 0 || !bytes || !PyArray_SIZE(index.a) || PyArray_NDIM(index.a) != (lines ? 1 : ndim)) return nb::object();
     int64_t shape[NPY_MAXDIMS], steps[NPY_MAXDIMS] = {}, count = 1;
     for (int d = 0; d < ndim; ++d) {
         const int own = lines ? 0 : d;
@@ -78,9 +95,10 @@ nb::object into_scattered(PyObject* const* args) {
         count *= shape[d];
     }
     const Source source(args[3], a.a, ndim, shape);
-    const How how = how_of(args[4]);
-    const bool by_rows = lines && PyArray_IS_C_CONTIGUOUS(a.a) && source.held && PyArray_IS_C_CONTIGUOUS(source.held.a);
-    if (!source.data || !count || (how == How::sum && !by_rows && count * FEW > PyArray_SIZE(a.a))) return nb::object();
+    const bool few = shape[dim] == 1 || count <= ALWAYS || count * FEW <= PyArray_SIZE(a.a);  // of one, no place is named twice
+    const bool by_rows = lines && !(how == How::sum && ndim == 1 && few) && PyArray_IS_C_CONTIGUOUS(a.a) && source.held &&
+                         PyArray_IS_C_CONTIGUOUS(source.held.a);
+    if (!source.data || !count || (how == How::sum && !by_rows && !few)) return nb::object();
     const Array to{a.a};
     if (moving::share_memory(Array{index.a}, to) || !moving::elements_apart(ndim, PyArray_DIMS(a.a), PyArray_STRIDES(a.a), bytes)) return nb::object();
     const InRows positions(Array{index.a});
@@ -91,7 +109,7 @@ nb::object into_scattered(PyObject* const* args) {
         bump(args[0], args[6]);
         return nb::borrow(args[0]);
     }
-    if (lines) return nb::object();
+    if (lines && how != How::sum) return nb::object();
     const View view{PyArray_DATA(index.a), Type::int64, ndim, shape, steps};
     const moving::Elements p(view, ndim, reinterpret_cast<const int64_t*>(PyArray_DIMS(a.a)), reinterpret_cast<const int64_t*>(PyArray_STRIDES(a.a)),
                              source.strides, dim, bytes, true);
