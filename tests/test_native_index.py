@@ -14,7 +14,7 @@ import framework as fw
 from framework import _native
 from framework.data import randomness
 from framework.data.randomness import SampleRandom, mix, start_numpy, start_python
-from framework.errors import AutogradError
+from framework.errors import AutogradError, ShapeError
 from framework.memory_formats import dense_axes
 from framework.ops.convert import cast
 from framework.ops.image import pad
@@ -390,6 +390,55 @@ def test_rows_that_are_added_have_derivatives():
     x.grad = None
     fw.index_add(x, 0, at, src).sum().backward()
     assert x.grad.tolist() == fw.ones(4, 3).tolist()
+
+
+@quick
+@given(hnp.array_shapes(min_dims=2, max_dims=4, min_side=0, max_side=7), st.sampled_from(MOVED),
+       st.integers(-9, 9), seeds)
+def test_triangles_in_memory(shape, dtype, k, seed):
+    for upper in (False, True):
+        x = numbers(shape, dtype, seed)
+        x = x if 0 in shape else laid_out(x, seed % 4)
+        if seed % 3 == 0:
+            x = x.swapaxes(-1, -2)
+        wanted = (np.triu if upper else np.tril)(x, k)
+        t = fw.from_numpy(x)
+        found = t.triu_(k) if upper else t.tril_(diagonal=k)
+        assert found is t and t._version == 1
+        same_bits(x, wanted) if x.dtype.kind != "c" else np.testing.assert_array_equal(x, wanted)
+
+
+@pytest.mark.parametrize("k", [0, 1, -1, 299, -299, 300, -500, 2**40, -2**62, -2**63, 2**63 - 1])
+def test_triangles_of_large_matrices_in_memory(k):
+    for threads in (1, 2):
+        native.set_threads(threads)
+        for shape in ((300, 300), (2, 500, 300), (3, 300, 500)):
+            x = numbers(shape, "float32", 5)
+            far = max(-1000, min(k, 1000))
+            same_bits(fw.from_numpy(x.copy()).tril_(k).numpy(), np.tril(x, far))
+            same_bits(fw.from_numpy(x.copy()).triu_(k).numpy(), np.triu(x, far))
+            turned = fw.from_numpy(x.copy().swapaxes(-1, -2))
+            same_bits(turned.tril_(k).numpy(), np.tril(x.swapaxes(-1, -2), far))
+            same_bits(turned.triu_(k).numpy(), np.triu(np.tril(x.swapaxes(-1, -2), far), far))
+
+
+def test_triangles_in_memory_are_written_where_they_may():
+    x = fw.ones(3, 3, requires_grad=True)
+    with pytest.raises(AutogradError, match="tril_.*leaf"):
+        x.tril_()
+    y = x * 2
+    assert y.tril_() is y
+    y.sum().backward()
+    assert x.grad.tolist() == np.tril(np.full((3, 3), 2.0)).tolist()
+    with pytest.raises(ShapeError, match="at least 2 dimensions"):
+        fw.ones(3).triu_()
+    with pytest.raises(AutogradError, match="expanded"):
+        fw.ones(3).expand(3, 3).tril_()
+    with pytest.raises(TypeError, match="tril.. takes"):
+        fw.ones(3, 3).tril_(1, 2)
+    whole = fw.ones(4, 4)
+    whole[1:, 1:].triu_()  # a view of it
+    assert whole._version == 1 and whole.sum() == 13
 
 
 @quick

@@ -395,4 +395,25 @@ void copy_triangles(const char* from, char* to, int64_t rows, int64_t height, in
     });
 }
 
+void clear_triangles(const Block& matrices, int64_t height, int64_t width, int64_t down, int64_t across, int bytes, int64_t k, bool lower,
+                     char* to) {
+    k = std::max(-height - 1, std::min(k, width + 1));
+    if (across != bytes && down == bytes) std::swap(height, width), std::swap(down, across), k = -k, lower = !lower;
+    const int64_t count = product(matrices.shape, 0, matrices.ndim);
+    const int64_t first = lower ? 0 : std::max<int64_t>(0, 1 - k), rows = (lower ? std::min(height, width - k - 1) : height) - first;
+    if (rows <= 0) return;  // of a matrix, that lose something
+    parallel(count * rows, grain_of(width * bytes), [&](int64_t begin, int64_t end) {
+        Walk walk(matrices, matrices.ndim, begin / rows);
+        for (int64_t i = begin % rows; begin < end; ++begin) {
+            const int64_t cut = std::max<int64_t>(0, std::min(width, first + i + k + lower)), n = lower ? width - cut : cut;
+            char* row = to + walk.to + (first + i) * down + (lower ? cut * across : 0);
+            if (across == bytes) memset(row, 0, size_t(n * bytes));
+            else by_bytes(bytes, [&](auto zero) {
+                for (int64_t j = 0; j < n; ++j) memcpy(row + j * across, &zero, sizeof zero);
+            });
+            if (++i == rows) i = 0, walk.next();
+        }
+    });
+}
+
 }  // namespace fw::moving

@@ -70,6 +70,9 @@ void fill_elements(char* to, int64_t n, int bytes, const Pair& bits);  // n elem
 // Matrices of `height` rows, `rows` in all, one after another: each row keeps its elements up to the k-th diagonal, or from there
 // on, the others are 0.
 void copy_triangles(const char* from, char* to, int64_t rows, int64_t height, int64_t width, int bytes, int64_t k, bool lower);
+// The same where the matrices lie: `matrices` says how far they are apart (as `to`), rows and columns are `down` and `across` bytes apart.
+void clear_triangles(const Block& matrices, int64_t height, int64_t width, int64_t down, int64_t across, int bytes, int64_t k, bool lower,
+                     char* to);
 
 // The product of some sizes.
 template <class T> int64_t product(const T* sizes, int begin, int end) {

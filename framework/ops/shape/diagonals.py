@@ -1,5 +1,6 @@
 """Triangles and diagonals of matrices, a diagonal as a view."""
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..convert.cast import cast
 from ..record.aliases import view_maker
 from ..record.args import one_dim, tensor_arg
 from ..record.batched import along, call, leading
+from ..record.into import native_into
 from ..record.op import Meta, Op
 from ..record.public import public
 from . import cuda
@@ -104,7 +106,19 @@ def _matrix(x: Any, op: str) -> Tensor:
     return x
 
 
-@public(method=True, inplace=True, op=tril_op, out=True, deferred=True)
+# what lies beside a triangle set to 0 in memory: (x, diagonal, whether the lower one stays, name)
+_triangle_into = native_into("triangle")
+
+
+def _beside_cleared(lower: bool, name: str) -> Callable:
+    def into(input: Tensor, diagonal: int = 0, *more: Any, **named: Any) -> Any:
+        if more or named:  # the function itself says what is wrong
+            return NotImplemented
+        return _triangle_into(input, diagonal, lower, name)
+    return into
+
+
+@public(method=True, inplace=_beside_cleared(True, "tril_"), op=tril_op, out=True, deferred=True)
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The lower triangle of the matrix (or batch of them), 0 above the given diagonal.
 
@@ -115,7 +129,7 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     return tril_op.run(_matrix(input, "tril"), k=int(diagonal))
 
 
-@public(method=True, inplace=True, op=triu_op, out=True, deferred=True)
+@public(method=True, inplace=_beside_cleared(False, "triu_"), op=triu_op, out=True, deferred=True)
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The upper triangle of the matrix (or batch of them), 0 below the given diagonal.
 
