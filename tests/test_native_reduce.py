@@ -417,6 +417,49 @@ def test_running_sums_of_few_columns(width, reverse):
     assert not places.any()
 
 
+@pytest.mark.parametrize("n", [1, 2, 7, 16, 17, 64, 65, 600, 5000])
+@pytest.mark.parametrize("kind", ["few", "all", "sorted"])
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint8, np.int16, np.uint16])
+def test_narrow_numbers_in_order(n, kind, dtype, threads):
+    rng = np.random.default_rng(12)
+    low, high = (0, 1) if dtype is np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    x = {"few": lambda: rng.integers(max(low, -2), min(high, 3), (5, n)),
+         "all": lambda: rng.integers(low, high, (5, n), endpoint=True),
+         "sorted": lambda: np.linspace(low, high, 5 * n).reshape(5, n)}[kind]().astype(dtype)
+    wide = x.astype(np.int32)
+    gaps = np.repeat(x, 2, axis=1)[:, ::2]
+    for count, laid, dim in ((1, x, 1), (2, np.ascontiguousarray(x.T), 0), (1, gaps, 1)):
+        threads(count)
+        turn = (lambda a: a) if dim else (lambda a: a.T)
+        for descending in (False, True):
+            values, places = module.sort(laid, dim=dim, descending=descending)
+            wanted = np.argsort(-wide if descending else wide, axis=1, kind="stable")
+            np.testing.assert_array_equal(turn(places), wanted)
+            np.testing.assert_array_equal(turn(values), np.take_along_axis(x, wanted, 1))
+            assert values.dtype == dtype and places.dtype == np.int64
+            for k in {1, (n + 1) // 2, min(n, 33)}:
+                values, places = module.topk(laid, k=k, dim=dim, largest=descending)
+                np.testing.assert_array_equal(turn(places), wanted[:, :k])
+                np.testing.assert_array_equal(turn(values), np.take_along_axis(x, wanted, 1)[:, :k])
+        order = np.sort(x, 1)
+        for k in {0, n // 3, n - 1}:
+            values, places = module.kthvalue(laid, dim=dim, keepdim=False, k=k, nan_wins=True)
+            np.testing.assert_array_equal(values, order[:, k])
+            np.testing.assert_array_equal(values, chosen(laid, places, dim).reshape(-1))
+        for name in ("mode", "nanmedian"):
+            for found, plain in zip(getattr(module, name)(laid, dim=dim, keepdim=False),
+                                    getattr(module, name)(laid.astype(np.int32), dim=dim, keepdim=False)):
+                np.testing.assert_array_equal(found, plain)
+        middle = module.median(laid)
+        assert middle.dtype == dtype and middle == np.sort(x.reshape(-1))[(x.size - 1) // 2]
+
+
+def test_any_truth_but_zero_is_sorted_as_true():
+    x = np.array([3, 0, 1, 255, 0], np.uint8).view(np.bool_)
+    values, places = module.sort(x, dim=0, descending=True)
+    assert places.tolist() == [0, 2, 3, 1, 4] and values.view(np.uint8).tolist() == [1, 1, 1, 0, 0]
+
+
 def test_signs_of_zeros_keep_their_places():
     x = np.array([0.0, -0.0, 0.0, -0.0, -1.0], np.float32)
     values, places = module.sort(x, dim=0, descending=False)

@@ -156,4 +156,43 @@ void topk(const View& x, int64_t k, int dim, bool largest, void* values, int64_t
     });
 }
 
+namespace {
+
+template <class F> void by_narrow(Narrow type, F&& f) {
+    switch (type) {
+        case Narrow::int8: return f(int8_t{});
+        case Narrow::int16: return f(int16_t{});
+        case Narrow::uint16: return f(uint16_t{});
+        default: return f(uint8_t{});
+    }
+}
+
+constexpr int64_t NARROW_GRAIN = 1 << 15;
+
+}  // namespace
+
+void widen(Narrow type, const void* from, int64_t n, int32_t* to) {
+    by_narrow(type, [=](auto number) {
+        using T = decltype(number);
+        constexpr int32_t least = std::numeric_limits<T>::min();
+        const T* x = static_cast<const T*>(from);
+        const bool truth = type == Narrow::truth;
+        parallel(n, NARROW_GRAIN, [=](int64_t begin, int64_t end) {
+            if (truth) for (int64_t i = begin; i < end; ++i) to[i] = x[i] != 0;
+            else for (int64_t i = begin; i < end; ++i) to[i] = int32_t(x[i]) - least;
+        });
+    });
+}
+
+void narrow(Narrow type, const int32_t* from, int64_t n, void* to) {
+    by_narrow(type, [=](auto number) {
+        using T = decltype(number);
+        constexpr int32_t least = std::numeric_limits<T>::min();
+        T* out = static_cast<T*>(to);
+        parallel(n, NARROW_GRAIN, [=](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) out[i] = T(from[i] + least);
+        });
+    });
+}
+
 }  // namespace fw::sort

@@ -164,18 +164,24 @@ template <class E> E* sort_entries(E* e, E* other, int64_t n) {
         std::sort(e, e + n);
         return e;
     }
-    constexpr int digits = int(sizeof(e->key()));
+    using Key = decltype(e->key());
+    constexpr int digits = int(sizeof(Key));
+    const Key first = e[0].key();
+    Key varied = 0;  // the bits that are not the same in all keys
+    for (int64_t i = 0; i < n; ++i) varied |= e[i].key() ^ first;
     uint32_t count[digits][VALUES] = {};
-    for (int64_t i = 0; i < n; ++i) {
-        auto key = e[i].key();
-        for (int d = 0; d < digits; ++d) ++count[d][key >> d * DIGIT & (VALUES - 1)];
-    }
+    const auto digit = [](Key key, int d) { return key >> d * DIGIT & (VALUES - 1); };
+    bool all = true;
+    for (int d = 0; d < digits; ++d) all = all && digit(varied, d);
+    for (int64_t i = 0; all && i < n; ++i)
+        for (int d = 0; d < digits; ++d) ++count[d][digit(e[i].key(), d)];
     for (int d = 0; d < digits; ++d) {
+        if (!digit(varied, d)) continue;
         uint32_t* c = count[d];
-        if (c[e[0].key() >> d * DIGIT & (VALUES - 1)] == uint32_t(n)) continue;
+        for (int64_t i = 0; !all && i < n; ++i) ++c[digit(e[i].key(), d)];
         uint32_t start = 0;
         for (int v = 0; v < VALUES; ++v) start += std::exchange(c[v], start);
-        for (int64_t i = 0; i < n; ++i) other[c[e[i].key() >> d * DIGIT & (VALUES - 1)]++] = e[i];
+        for (int64_t i = 0; i < n; ++i) other[c[digit(e[i].key(), d)]++] = e[i];
         std::swap(e, other);
     }
     return e;

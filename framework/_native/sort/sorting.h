@@ -18,6 +18,12 @@ inline bool sortable(const View& x, int dim) {
     return sortable(x.type()) && dim >= 0 && dim < x.ndim() && x.size() > 0 && x.shape(dim) <= MOST;
 }
 
+// Numbers of at most 16 bits are sorted as ones of 32: how far each is from the least there is, so that no digit is counted of which all
+// are one. Of truth values any but 0 is true.
+enum class Narrow { truth, int8, uint8, int16, uint16 };
+void widen(Narrow type, const void* from, int64_t n, int32_t* to);
+void narrow(Narrow type, const int32_t* from, int64_t n, void* to);
+
 // Of sortable x, row by row without gaps; results are, too, with the sizes of x but for `dim`. `values` has the type of x,
 // `places` are positions in the dimension. nan is the largest; equal numbers stay in their order.
 void sort_along(const View& x, int dim, bool descending, void* values, int64_t* places);

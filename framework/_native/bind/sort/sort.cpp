@@ -8,8 +8,51 @@
 namespace fw {
 namespace {
 
+// Of which narrow numbers an array is; not `good` where it is of others.
+struct NarrowType {
+    sort::Narrow of{};
+    bool good = true;
+
+    explicit NarrowType(const Array& x) {
+        switch (x.usable() ? x.type() : NPY_VOID) {
+            case NPY_BOOL: of = sort::Narrow::truth; return;
+            case NPY_INT8: of = sort::Narrow::int8; return;
+            case NPY_UINT8: of = sort::Narrow::uint8; return;
+            case NPY_INT16: of = sort::Narrow::int16; return;
+            case NPY_UINT16: of = sort::Narrow::uint16; return;
+            default: good = false;
+        }
+    }
+};
+
+// An array that can be sorted: narrow numbers widened.
+struct Wide {
+    nb::object owner;
+    Array a;
+    const NarrowType type;
+
+    explicit Wide(const Array& x) : a(x), type(x) {
+        if (!type.good) return;
+        const InRows rows(x);
+        NewArray wide = new_array(x.ndim(), x.shape(), NPY_INT32);
+        a = wide, owner = give(wide);
+        Release release(x.size() * 4);
+        sort::widen(type.of, rows.data<void>(), x.size(), wide.data<int32_t>());
+    }
+    // What was found among them, as they were.
+    nb::object back(NewArray& found, const Array& x) const {
+        nb::object given = give(found);
+        if (!type.good) return given;
+        NewArray out = new_array(found.ndim(), found.shape(), x.type());
+        sort::narrow(type.of, found.data<int32_t>(), found.size(), out.data<void>());
+        return give(out);
+    }
+};
+
 // The arrays that fill(x, values, places) fills, with m elements along the dimension, or without it if m is 0.
-template <class Fill> nb::object found(const Array& given, int dim, int64_t m, Fill&& fill) {
+template <class Fill> nb::object found(const Array& x, int dim, int64_t m, Fill&& fill) {
+    const Wide wide(x);
+    const Array& given = wide.a;
     InRows rows(given);
     npy_intp shape[NPY_MAXDIMS];
     int ndim = 0;
@@ -17,14 +60,20 @@ template <class Fill> nb::object found(const Array& given, int dim, int64_t m, F
         if (d != dim || m) shape[ndim++] = d == dim ? m : given.shape(d);
     NewArray values = new_array(ndim, shape, given.type()), places = new_array(ndim, shape, NPY_INT64);
     {
-        const View x = view_of(rows.a);
+        const View from = view_of(rows.a);
         Release release(given.size() * PyArray_ITEMSIZE(given.p));
-        fill(x, values.data<void>(), places.data<int64_t>());
+        fill(from, values.data<void>(), places.data<int64_t>());
     }
-    return nb::make_tuple(give(values), give(places));
+    nb::object all = wide.back(values, x);
+    return nb::make_tuple(all, give(places));
 }
 
-bool sortable(const Array& x, int dim) { return x.usable() && sort::sortable(view_of(x), dim); }
+bool sortable(const Array& x, int dim) {
+    if (!x.usable()) return false;
+    View as = view_of(x);
+    if (NarrowType(x).good) as.of = Type::int32;
+    return sort::sortable(as, dim);
+}
 
 nb::object sort_along(Array x, int dim, bool descending) {
     if (!sortable(x, dim)) return not_implemented();
@@ -61,8 +110,10 @@ nb::object mode(Array x, int dim, bool keepdim) {
     });
 }
 
-nb::object median(Array x) {
-    if (!x.usable() || x.size() > sort::MOST) return not_implemented();
+nb::object median(Array given) {
+    if (!given.usable() || given.size() > sort::MOST) return not_implemented();
+    const Wide wide(given);
+    const Array& x = wide.a;
     const InRows rows(x, !has_no_gaps(x));
     View all = view_of(rows.a);
     const int64_t size = x.size(), step = bytes_of(all.type());
@@ -73,7 +124,7 @@ nb::object median(Array x) {
         Release release(x.size() * step);
         sort::median(all, out.data<void>());
     }
-    return give(out);
+    return wide.back(out, given);
 }
 
 nb::object searchsorted(Array a, Array x, bool right) {
