@@ -74,6 +74,24 @@ def test_bincount_counts_what_it_may():
     assert fw.bincount(fw.tensor([3, 0, 3]), minlength=6).tolist() == [1, 0, 0, 2, 0, 0]
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.int32])
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 1001, 70_000])
+def test_narrow_numbers_are_counted(n, dtype):
+    x = np.random.default_rng(2).integers(0, 128, n).astype(dtype)
+    most = int(x.max()) if n else -1
+    same(MODULE.bincount(x, None, size=most + 1), np.bincount(x).astype(np.int64))
+    same(MODULE.bincount(x[::2], None, size=300), np.bincount(x[::2], minlength=300).astype(np.int64))
+    assert fw.bincount(fw.from_numpy(x), minlength=9).tolist() == np.bincount(x, minlength=9).tolist()
+    if n:
+        assert MODULE.bincount(x, None, size=most) is NotImplemented
+        wrong = x.copy()
+        wrong[n // 2] = -1 if dtype is not np.uint8 else 255
+        assert MODULE.bincount(wrong, None, size=255) is NotImplemented
+        if dtype is not np.uint8:
+            with pytest.raises(ValueError, match="negative.*-1"):
+                fw.bincount(fw.from_numpy(wrong))
+
+
 @pytest.mark.parametrize("shapes", [((3, 2), (2, 4)), ((3,), (2, 4)), ((2, 2, 3), (2,)), ((), (3,)),
                                     ((1,), (1,))])
 @pytest.mark.parametrize("dtype", [*DTYPES, np.int64])

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "base/simd.h"
@@ -105,14 +106,46 @@ template <class T> void fill_parts(const T* x, int64_t n, int64_t bins, double l
     }
 }
 
-bool count_numbers(const int64_t* x, int64_t n, int64_t size, int64_t* counts) {
+namespace {
+
+// Of bytes: some tables, so that equal numbers that follow one another do not wait for each other.
+bool count_bytes(const uint8_t* x, int64_t n, int64_t size, int64_t* counts) {
+    constexpr int64_t VALUES = 256, MOST = int64_t(1) << 32;  // what a table counts
+    for (int64_t start = 0; start < n; start += MOST - 1) {
+        uint32_t tables[TABLES][VALUES] = {};
+        const int64_t end = std::min(n, start + MOST - 1);
+        int64_t i = start;
+        for (; i + TABLES <= end; i += TABLES)
+            for (int64_t k = 0; k < TABLES; ++k) ++tables[k][x[i + k]];
+        for (; i < end; ++i) ++tables[0][x[i]];
+        for (int64_t v = 0; v < VALUES; ++v) {
+            int64_t count = 0;
+            for (int64_t k = 0; k < TABLES; ++k) count += tables[k][v];
+            if (count && v >= size) return false;
+            if (count) counts[v] += count;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+template <class T> bool count_numbers(const T* x, int64_t n, int64_t size, int64_t* counts) {
+    if constexpr (sizeof(T) == 1)  // negative ones are beyond 127
+        return count_bytes(reinterpret_cast<const uint8_t*>(x), n, std::min<int64_t>(size, int64_t(std::numeric_limits<T>::max()) + 1), counts);
     for (int64_t i = 0; i < n; ++i) {
-        const int64_t at = __atomic_load_n(x + i, __ATOMIC_RELAXED);  // others may change it: what was checked is what is used
+        const auto at = int64_t(__atomic_load_n(x + i, __ATOMIC_RELAXED));  // others may change it: what was checked is what is used
         if (at < 0 || at >= size) return false;
         ++counts[at];
     }
     return true;
 }
+
+template bool count_numbers(const int64_t*, int64_t, int64_t, int64_t*);
+template bool count_numbers(const int32_t*, int64_t, int64_t, int64_t*);
+template bool count_numbers(const int16_t*, int64_t, int64_t, int64_t*);
+template bool count_numbers(const int8_t*, int64_t, int64_t, int64_t*);
+template bool count_numbers(const uint8_t*, int64_t, int64_t, int64_t*);
 
 #define FW_BINS(T)                                                                              \
     template struct Edges<T>;                                                                   \

@@ -22,7 +22,7 @@ template <class T>
 void fill_bins(const T* x, int64_t n, int64_t dims, const Edges<T>* edges, const T* weight, double* sums);
 // The same for equal parts of [low, high], in which places are computed in T.
 template <class T> void fill_parts(const T* x, int64_t n, int64_t bins, double low, double high, int64_t* counts);
-// counts[x]: false where a number is not in [0, size).
-bool count_numbers(const int64_t* x, int64_t n, int64_t size, int64_t* counts);
+// Adds up in counts[x]: false where a number is not in [0, size). Of whole numbers of at most 64 bits.
+template <class T> bool count_numbers(const T* x, int64_t n, int64_t size, int64_t* counts);
 
 }  // namespace fw

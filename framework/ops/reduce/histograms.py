@@ -70,8 +70,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if minlength < 0:
         raise ValueError(f"{wrong}minlength={minlength}")
     own = input._array
-    if weights is None and type(own) is np.ndarray and own.dtype.char == "l" and own.size:
-        least, most = extremes(own)
+    if weights is None and type(own) is np.ndarray and own.dtype.char in "lihbB" and own.size:
+        least, most = extremes(own) if own.dtype.char == "l" else (int(own.min()), int(own.max()))
         if least >= 0:
             return bincount_op.run(input, None, size=max(most + 1, int(minlength)))
     told = device_flags.check(input._array, 0, 1 << 62, wrong + "the element {value}", error=ValueError)

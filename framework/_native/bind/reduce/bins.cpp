@@ -123,15 +123,24 @@ nb::object histc(Array x, int64_t bins, double low, double high) {
 
 nb::object bincount(Array x, nb::handle weights, int64_t size) {
     const npy_intp shape[] = {npy_intp(size)};
-    if (!x.is<int64_t>() || x.ndim() != 1 || !weights.is_none() || size < 0 || !countable(shape, 1)) return not_implemented();
+    if (!x.usable() || x.ndim() != 1 || !weights.is_none() || size < 0 || !countable(shape, 1)) return not_implemented();
     NewArray out = new_array(1, shape, NPY_INT64);
     nb::object result = give(out);
     const InRows rows(x);
-    bool good;
-    {
+    bool good = false;
+    const auto count = [&](auto number) {
+        using T = decltype(number);
         Release release(x.size() * 8);
         std::fill_n(out.data<int64_t>(), size, 0);
-        good = count_numbers(rows.data<int64_t>(), x.size(), size, out.data<int64_t>());
+        good = count_numbers(rows.data<T>(), x.size(), size, out.data<int64_t>());
+    };
+    switch (x.type()) {
+        case NPY_INT64: count(int64_t{}); break;
+        case NPY_INT32: count(int32_t{}); break;
+        case NPY_INT16: count(int16_t{}); break;
+        case NPY_INT8: count(int8_t{}); break;
+        case NPY_UINT8: count(uint8_t{}); break;
+        default: break;
     }
     return good ? result : not_implemented();
 }
