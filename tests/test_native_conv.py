@@ -441,6 +441,35 @@ def poolings(draw, dims=(1, 2, 3), dilations=(1, 1, 2)):
     return x, pool._layout(tuple(kernel), tuple(stride), tuple(padding), tuple(dilation), out)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("kernel", "padding", "dilation"), [
+    (1, 0, 1), (2, 0, 1), (2, 1, 1), (3, 0, 1), (3, 1, 1), (3, 1, 5), (5, 2, 1), (9, 4, 2), (17, 8, 1),
+    (18, 9, 1), (2, 1, 40)])
+@pytest.mark.parametrize("kind", ["plain", "zeros", "nan", "inf"])
+def test_windows_side_by_side(kind, kernel, padding, dilation, dtype):
+    """On lines that are long and short: the first of a window's largest numbers, or its first nan."""
+    rng = np.random.default_rng(1)
+    for n in (1, 7, 40, 61, 64, 100, 4000):
+        x = rng.standard_normal((2, 3, n)).astype(dtype)
+        if kind == "zeros":
+            x = np.copysign(dtype(0), x)
+        elif kind != "plain":
+            x[rng.random(x.shape) < 0.1] = np.nan if kind == "nan" else np.inf
+            x[rng.random(x.shape) < 0.1] = -np.inf
+        out = n + 2 * padding - dilation * (kernel - 1)
+        if out < 1:
+            continue
+        layout = pool._layout((kernel,), (1,), (padding,), (dilation,), (out,))
+        found = native(pool.max_pool, x, **layout)
+        around = np.pad(x, ((0, 0), (0, 0), (padding, padding)), constant_values=-np.inf)
+        windows = np.stack([around[..., k * dilation:k * dilation + out] for k in range(kernel)], -1)
+        first = np.where(np.isnan(windows), np.inf, windows).argmax(-1)
+        first = np.where(np.isnan(windows).any(-1), np.isnan(windows).argmax(-1), first)
+        wanted = np.take_along_axis(windows, first[..., None], -1)[..., 0]
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
 @settings(deadline=None, max_examples=120)
 @given(poolings())
 def test_max_pool(drawn):

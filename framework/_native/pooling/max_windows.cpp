@@ -34,14 +34,15 @@ template <class T> struct Padded {
 
 template <class T> ReadPlane<T> padded(const PoolShape& s, const T* x) {
     const Padded<T> p(s);
-    T* to = scratch<T>(2, p.room);
-    std::fill(to, to + p.room, lowest<T>);
+    T *to = scratch<T>(2, p.room), *end = to;  // how far it is filled
     for (int64_t i = 0; i < s.axis[0].in; ++i) {
         for (int64_t j = 0; j < s.axis[1].in; ++j, x += s.axis[2].in) {
-            T* line = to + ((i + s.axis[0].padding) * p.size[1] + j + s.axis[1].padding) * p.size[2];
-            std::memcpy(line + s.axis[2].padding, x, size_t(s.axis[2].in) * sizeof(T));
+            T* line = to + ((i + s.axis[0].padding) * p.size[1] + j + s.axis[1].padding) * p.size[2] + s.axis[2].padding;
+            std::fill(end, line, lowest<T>);
+            end = std::copy_n(x, s.axis[2].in, line);
         }
     }
+    std::fill(end, to + p.room, lowest<T>);
     return {to, p.size[2], p.size[1] * p.size[2], p.room};
 }
 
@@ -70,6 +71,31 @@ template <class T> FW_INLINE Vec<T> spaced(const T* p, int64_t stride, int64_t n
     return load(v);
 }
 
+constexpr int64_t MOST_LINES = 16;  // on which windows that are taken side by side lie
+
+// The largest number of windows side by side, one number further on each, of `kernel` numbers that are `apart` on each line; K: the
+// kernel, or 0. As many of the windows as full vectors hold, up to the first vector of which a number may be nan: gives how many.
+template <class T, int K>
+int64_t largest_side_by_side(const T* const* lines, int64_t count, int64_t wanted, int64_t given, int64_t apart, T* largest) {
+    const int64_t kernel = K ? K : given, way = (kernel - 1) * apart;
+    int64_t p = 0;
+    for (; p + lanes<T> <= wanted; p += lanes<T>) {
+        Vec<T> best = load(lines[0] + p), sum{};
+        for (int64_t i = 0; i < count; ++i) {
+            const T* line = lines[i] + p;
+            const Vec<T> begin = load(line), end = load(line + way);  // between them they have all numbers of these windows
+            best = math::greater(begin, best);  // the first of equal ones
+#pragma GCC unroll 4
+            for (int64_t l = 1; l < kernel - 1; ++l) best = math::greater(load(line + l * apart), best);
+            best = math::greater(end, best);
+            sum += begin + end;  // nan where one of them is, or inf meets -inf
+        }
+        if (__builtin_expect(math::any(sum != sum), 0)) break;
+        store(largest + p, best);
+    }
+    return p;
+}
+
 // One line of windows; `at` is its first window's first element. K: the kernel's positions on a line, or 0.
 template <class T, int K, bool Places>
 FW_INLINE void max_line(const PoolShape& s, const ReadPlane<T>& from, int64_t at, T* largest, WindowPlaces where) {
@@ -77,7 +103,16 @@ FW_INLINE void max_line(const PoolShape& s, const ReadPlane<T>& from, int64_t at
     const int64_t kernel = K ? K : z.kernel;
     const int64_t last = (x.kernel - 1) * x.dilation * from.slice + (y.kernel - 1) * y.dilation * from.line +
                          (kernel - 1) * z.dilation + 3 * lanes<T>;
-    for (int64_t next = 0; next < z.out; next += lanes<T>) {
+    int64_t next = 0;
+    if (!Places && z.stride == 1 && (kernel - 1) * z.dilation <= lanes<T> && x.kernel * y.kernel <= MOST_LINES) {
+        const T* lines[MOST_LINES];
+        int64_t count = 0;
+        for (int64_t i = 0; i < x.kernel; ++i)
+            for (int64_t j = 0; j < y.kernel; ++j)
+                lines[count++] = from.data + at + i * x.dilation * from.slice + j * y.dilation * from.line;
+        next = largest_side_by_side<T, K>(lines, count, std::min(z.out, from.readable - last - at), kernel, z.dilation, largest);
+    }
+    for (; next < z.out; next += lanes<T>) {
         const int64_t p = std::min(next, std::max<int64_t>(z.out - lanes<T>, 0));  // the last may overlap the one before
         const int64_t n = std::min<int64_t>(lanes<T>, z.out - p), begin = at + p * z.stride;
         const bool whole = begin + last <= from.readable;
