@@ -291,3 +291,29 @@ def test_powers_and_products_of_complex_numbers():
     np.testing.assert_allclose(out.numpy(), a ** 3, 1e-12)
     assert fw.autograd.gradcheck(lambda z: z ** 3 + 1 / z + z / (z + 2),
                                  fw.tensor(a[:1, :3], requires_grad=True))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
+def test_bytes_are_compared(name, dtype):
+    """As they lie, broadcast, and empty; other types are NumPy's."""
+    ufunc = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+             "ge": np.greater_equal}[name]
+    ours = getattr(module, f"compare_{name}")
+    every = np.arange(256, dtype=np.uint8).view(dtype)
+    x, y = (a.reshape(-1).copy() for a in np.meshgrid(every, every))
+    square = x.reshape(256, 256), y.reshape(256, 256)
+    for a, b in ((x, y), (x[:1001], y[:1001]), (x[::3], y[::3]), (square[0].T, square[1]), (every, square[0]),
+                 (square[0][:, :1], every), (x[:1], y), (x[:0], y[:0]), (x[0], y[0]),
+                 (square[0][::-1], square[1])):
+        a, b = np.asarray(a), np.asarray(b)
+        found = ours(a, b)
+        assert found.dtype == np.bool_ and found.shape == np.broadcast_shapes(a.shape, b.shape)
+        np.testing.assert_array_equal(found, ufunc(a, b))
+        method = getattr(fw.from_numpy(a.copy()), name)
+        np.testing.assert_array_equal(method(fw.from_numpy(b.copy())).numpy(), ufunc(a, b))
+    assert ours(x, x.astype(np.int16)) is ours(x, 3) is ours(x[:3], y[:4]) is NotImplemented
+    out = np.zeros(x.shape, np.bool_)
+    assert ours(x, y, out=out) is NotImplemented
+    for other in ("int16", "uint16", "bool"):
+        assert ours(x.astype(other), y.astype(other)) is NotImplemented

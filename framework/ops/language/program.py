@@ -329,10 +329,14 @@ _OF_COMPLEX = {"-x": "complex_negative", "1 / x": "complex_reciprocal", "x / y":
 
 
 def _lone_word(text: str, arguments: tuple[str, ...]) -> str | None:
-    """The extension's function for an expression that is one word of its arguments, in order."""
+    """The extension's function for an expression that is one word of its arguments, in order, or their
+    comparison, or a sign or a quotient."""
     if text in _OF_COMPLEX and arguments in (("x",), ("x", "y")):
         return _OF_COMPLEX[text]
     call = ast.parse(text.strip(), mode="eval").body
+    if isinstance(call, ast.Compare) and len(call.ops) == 1:
+        given = tuple([getattr(a, "id", "") for a in (call.left, *call.comparators)])
+        return f"compare_{OPERATORS[type(call.ops[0])].program}" if given == arguments else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.keywords \
             or tuple([getattr(a, "id", "") for a in call.args]) != arguments or call.func.id not in WORDS:
         return None

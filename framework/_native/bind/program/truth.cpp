@@ -1,4 +1,4 @@
-// Logic of truth values, of which NumPy makes bytes: any but 0 is true.
+// Logic of truth values, of which NumPy makes bytes: any but 0 is true. Comparisons of bytes.
 #include "base/vecmath.h"
 #include "bind/move/alike.h"
 #include "bind/move/copy.h"
@@ -19,12 +19,13 @@ struct Not {
     template <class V> FW_INLINE V operator()(V x, V) const { return x == 0; }
 };
 
-template <class F> void each(const int8_t* x, const int8_t* y, int64_t n, int8_t* to, Writes into = Writes::results) {
+template <class F, class T = int8_t> void each(const T* x, const T* y, int64_t n, int8_t* to, Writes into = Writes::results) {
     const F f;
     Release release(n, into);
     parallel(n, moving::grain_of(2), [=](int64_t begin, int64_t end) {
         int64_t i = begin;
-        for (; i + lanes<int8_t> <= end; i += lanes<int8_t>) store<int8_t>(to + i, f(load(x + i), load(y + i)) & 1);
+#pragma GCC unroll 4
+        for (; i + lanes<T> <= end; i += lanes<T>) store<int8_t>(to + i, Vec<int8_t>(f(load(x + i), load(y + i))) & 1);
         for (; i < end; ++i) to[i] = int8_t(f(int(x[i]), int(y[i])) & 1);
     });
 }
@@ -63,6 +64,34 @@ template <class F> nb::object logic(Array x, Array y, nb::handle given) {
     return result;
 }
 
+// -- comparisons ----------------------------------------------------------------------------------
+
+#define FW_COMPARE(Name, sign)                                             \
+    struct Name {                                                          \
+        template <class V> FW_INLINE auto operator()(V x, V y) const { return x sign y; } \
+    };
+FW_COMPARE(Equal, ==)
+FW_COMPARE(Unequal, !=)
+FW_COMPARE(Less, <)
+FW_COMPARE(LessEqual, <=)
+FW_COMPARE(Greater, >)
+FW_COMPARE(GreaterEqual, >=)
+#undef FW_COMPARE
+
+template <class F> nb::object compared(Array x, Array y, nb::handle given) {
+    if (!given.is_none() || !x.usable() || !y.usable() || x.type() != y.type() || !(x.is<uint8_t>() || x.is<int8_t>())) return not_implemented();
+    const auto compare = [&](const Array& a, const Array& b, NewArray out) {
+        auto* to = reinterpret_cast<int8_t*>(out.data<bool>());
+        nb::object result = give(out);
+        if (a.is<uint8_t>()) each<F>(a.data<uint8_t>(), b.data<uint8_t>(), a.size(), to);
+        else each<F>(a.data<int8_t>(), b.data<int8_t>(), a.size(), to);
+        return result;
+    };
+    if (x.contiguous() && y.contiguous() && x.same_shape(y)) return compare(x, y, new_array(x.ndim(), x.shape(), NPY_BOOL));
+    const moving::Alike both(x, y);
+    return both.fits ? compare(both.x, both.y, both.result(NPY_BOOL)) : not_implemented();
+}
+
 nb::object logical_not(Array x, nb::handle out) { return logic<Not>(x, x, out); }
 
 }  // namespace
@@ -72,6 +101,12 @@ FW_BIND(m) {
     both("logical_and", &logic<And>);
     both("logical_or", &logic<Or>);
     both("logical_xor", &logic<Xor>);
+    both("compare_eq", &compared<Equal>);
+    both("compare_ne", &compared<Unequal>);
+    both("compare_lt", &compared<Less>);
+    both("compare_le", &compared<LessEqual>);
+    both("compare_gt", &compared<Greater>);
+    both("compare_ge", &compared<GreaterEqual>);
     m.def("logical_not", &logical_not, nb::arg("x"), nb::arg("out").none() = nb::none());
 }
 
