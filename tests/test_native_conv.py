@@ -470,6 +470,15 @@ def test_windows_side_by_side(kind, kernel, padding, dilation, dtype):
         np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
 
 
+def test_windows_of_one_number_of_some_lines_only():
+    """Which stay within the memory of so few."""
+    x = np.arange(4000, dtype=np.float64).reshape(1, 1, 2000, 2)
+    for line in (1, 2):
+        layout = pool._layout((1, line), (1, line), (0, 0), (1, 1), (3, 2 // line))
+        found = native(pool.max_pool, x, **layout)
+        np.testing.assert_array_equal(found, x[:, :, :3, line - 1::line])
+
+
 @settings(deadline=None, max_examples=120)
 @given(poolings())
 def test_max_pool(drawn):

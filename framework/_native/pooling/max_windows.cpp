@@ -283,7 +283,7 @@ template <class T> bool has_few_windows(const PoolShape& s) {
 
 // Whether windows are groups of numbers of a line, one after another, which are all of it. (Of three there are instructions.)
 bool are_groups(const PoolShape& s) {
-    const auto is_single = [](const PoolAxis& a) { return a.kernel == 1 && a.stride == 1 && !a.padding; };
+    const auto is_single = [](const PoolAxis& a) { return a.kernel == 1 && a.stride == 1 && !a.padding && a.out == a.in; };
     const PoolAxis& line = s.axis[2];
     return is_single(s.axis[0]) && is_single(s.axis[1]) && line.kernel == line.stride && line.dilation == 1 && !line.padding &&
            line.kernel != 3 && line.out * line.kernel == line.in;
