@@ -407,3 +407,52 @@ def test_an_edge_of_the_graph_is_asked_for_its_gradient():
     np.testing.assert_array_equal(found.numpy(), [3.0, 3.0])
     (found,) = fw.autograd.grad(edge, x, fw.ones(2))
     np.testing.assert_array_equal(found.numpy(), [2.0, 2.0])
+
+
+PARTS = [(0,), (slice(None), 1), (slice(None), slice(1, 3)), (slice(None), slice(None, None, 2)), (..., 2),
+         (None, 1, ..., 0), (1, 2, 3), (..., slice(0, 0)), (slice(None, 1), None, slice(2, None))]
+
+
+@pytest.mark.parametrize("dtype", [fw.float32, fw.float64, fw.float16])
+@pytest.mark.parametrize("way", ["leaf", "computed", "retained", "live", "hooked", "watched"])
+def test_gradients_of_many_parts_meet_at_their_places(way, dtype):
+    """Of three parts on they are added in place, where nobody looks on."""
+    values = fw.arange(60.0).reshape(3, 4, 5)
+    wanted = np.zeros((3, 4, 5))
+    for i, key in enumerate(PARTS * 2):
+        wanted[key] += i + 1
+    leaf = values.to(dtype).requires_grad_()
+    x = leaf * 1 if way == "computed" else leaf
+    seen = []
+    if way == "hooked":
+        x.register_hook(lambda g: seen.append(g.clone()))
+    pieces = [x[key] * (i + 1) for i, key in enumerate(PARTS * 2)]
+    total = sum(piece.sum() for piece in pieces)
+    if way == "watched":
+        with fw.autograd.detect_anomaly(check_nan=False):
+            total.backward()
+    elif way == "live":
+        leaf.grad = fw.autograd.grad(total, leaf, create_graph=True)[0].detach()
+    else:
+        for _ in range(2 if way == "retained" else 1):
+            leaf.grad = None
+            total.backward(retain_graph=way == "retained")
+    np.testing.assert_array_equal(leaf.grad.numpy(), wanted)
+    assert not seen or np.array_equal(seen[0].numpy(), wanted)
+
+
+def test_parts_of_a_gradient_that_somebody_has_are_not_written():
+    x = fw.ones(4, requires_grad=True)
+    given = fw.ones(4)
+    total = x[0] * 2 + x[1] * 3 + x[2] * 4
+    grads = fw.autograd.grad([x * 1, total], [x], [given, fw.ones(())])
+    assert grads[0].tolist() == [3, 4, 5, 1] and given.tolist() == [1, 1, 1, 1]
+    kept = fw.autograd.grad([x[0] + x[1] + x[2] + x[2:].sum()], [x])[0]
+    assert kept.tolist() == [1, 1, 2, 1]
+
+
+def test_masked_parts_of_what_has_no_finite_derivative():
+    x = fw.tensor([0.0, 4.0, 9.0, 16.0], requires_grad=True)
+    y = x.sqrt()
+    (y[1] + y[2] + y[3] + y[1:].sum()).backward()
+    np.testing.assert_allclose(x.grad.numpy(), [0.0, 0.5, 1 / 3, 0.25])

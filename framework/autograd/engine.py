@@ -290,6 +290,10 @@ def _run_in_streams(pending: dict, heap: list, retain: bool, live: bool, needed:
             node = None
             continue
         op, versions, fresh = node.op, node.versions, False  # fresh: that nobody else has the gradients
+        if not live and not seen and lanes is None and getattr(op, "part", False) \
+                and _added_to_part(node, g, edges[0], pending, owned):
+            node = None
+            continue
         if versions and type(g) is ndarray and g.size >= large \
                 and (pull := getattr(op, "pull_new", None)) is not None:
             grads, fresh = pull(node, g, edges, mine)
@@ -358,6 +362,25 @@ def _add(pending: dict, heap: list, node: Any, g: Any, owned: set, fresh: bool =
     else:
         pending[node] = plus(pending[node], g)
         owned.add(node)
+
+
+def _added_to_part(node: Any, g: Any, edge: Any, pending: dict, owned: set) -> bool:
+    """Whether a gradient was added to the part of another one that it is for, which waits and nobody else has.
+
+    No zeros are made around it then: a loop over the steps of a sequence costs as much as that is long.
+    """
+    whole = pending.get(edge) if edge in owned else None
+    if type(whole) is not np.ndarray or type(g) is not np.ndarray or whole.dtype.char not in "fd" \
+            or g.dtype is not whole.dtype or not whole.flags.writeable:
+        return False
+    key = node.settings["key"]
+    seen = whole[key if Ellipsis in key else (*key, ...)]
+    if seen.shape != g.shape:
+        return False
+    if node.op.masks and state.walk is not None:
+        masked_walks.add(state.walk)
+    _add_into(seen, g)
+    return True
 
 
 def _add_part(pending: dict, heap: list, node: Any, index: int, g: Any) -> None:

@@ -122,13 +122,15 @@ class Op(GraphOp):
     whole: where int64 may go to ``native`` as float64, if that holds all sums: "kept" (it chooses among the
         elements of its operand) or "summed" (it adds up products of its first two operands, with the third;
         of one, its elements).
+    part: whether the result is that part of the input which the setting ``key`` names. Where the input's
+        gradient is under way already, backward adds to that part of it, and makes no zeros for the rest.
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
     # what calls and backward read: CPython reads attributes more slowly where an object's dict has over 30
     __slots__ = ("name", "inputs", "outputs", "differentiable", "view", "conjugates", "moves", "masks",
                  "loose_from", "bare", "joint", "rules", "has_vjp", "cpu", "rounded", "narrow", "wanted",
-                 "keeps_nothing", "places", "variadic", "__dict__")
+                 "keeps_nothing", "places", "variadic", "part", "__dict__")
 
     def __init__(self, name: str, inputs: str, *, kernel: Callable,
                  cuda_kernel: Callable | None = None, vjp: Any = None, jvp: str | None = None,
@@ -140,9 +142,10 @@ class Op(GraphOp):
                  rounded: Callable | None = None, batch: Callable | None = None,
                  onnx: str | None = None, runtime: str | None = None, real_indices: bool = False,
                  strided: bool = False, flops: Callable | None = None, device: Callable | None = None,
-                 rules_round: bool = True, whole: str = "", halves: bool = False) -> None:
+                 rules_round: bool = True, whole: str = "", halves: bool = False, part: bool = False) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
+        self.part = part
         self.inputs = tuple(inputs.lstrip("*").split())
         self.arguments = tuple(arguments.split() if arguments else
                                [PUBLIC_NAMES.get(name, name) for name in self.inputs])

@@ -85,7 +85,7 @@ def _put_slice_kernel(xp: Any, x: Any, *, key: tuple, shape: tuple[int, ...]) ->
 
 # key: ints, slices, None and Ellipsis, as NumPy's basic indexing takes them
 slice_op = Op("slice", "x", onnx="sliced(x, key)", runtime="sliced(x, key)",
-              masks=True, kernel=_slice_kernel, view=True, jvp="linear",
+              masks=True, part=True, kernel=_slice_kernel, view=True, jvp="linear",
               infer=_slice_infer, batch=batch_slice,
               vjp={"x": lambda g, x_shape, key: put_slice(g, key=key, shape=x_shape)})
 put_slice = Op("put_slice", "x", onnx="put_slice(x, key, shape)", runtime="put_slice(x, key, shape)",

@@ -110,17 +110,24 @@ template <class Bits> void signs_of(const Array& x, const InRows& rows, bool* to
     const Bits* from = rows.data<Bits>();
     const int64_t n = x.size();
     Release release(n * int64_t(sizeof(Bits)));
-    int64_t i = 0;
+    parallel(n, moving::grain_of(sizeof(Bits) + 1), [=](int64_t begin, int64_t end) {
+        int64_t i = begin;
 #if defined(FW_AVX512)
-    if constexpr (sizeof(Bits) == 8) {
-        for (; i + 64 <= n; i += 64) {
+        constexpr int LANES = 64 / sizeof(Bits);
+        for (; i + 64 <= end; i += 64) {
             uint64_t signs = 0;
-            for (int k = 0; k < 8; ++k) signs |= uint64_t(_mm512_movepi64_mask(_mm512_loadu_si512(from + i + 8 * k))) << (8 * k);
+#pragma GCC unroll 8
+            for (int k = 0; k < 64; k += LANES) {
+                const __m512i v = _mm512_loadu_si512(from + i + k);
+                if constexpr (sizeof(Bits) == 8) signs |= uint64_t(_mm512_movepi64_mask(v)) << k;
+                else if constexpr (sizeof(Bits) == 4) signs |= uint64_t(_mm512_movepi32_mask(v)) << k;
+                else signs |= uint64_t(_mm512_movepi16_mask(v)) << k;
+            }
             _mm512_storeu_si512(to + i, _mm512_maskz_set1_epi8(signs, 1));
         }
-    }
 #endif
-    for (; i < n; ++i) to[i] = from[i] < 0;
+        for (; i < end; ++i) to[i] = from[i] < 0;
+    });
 }
 
 nb::object signbit(Array x, nb::handle out_given) {

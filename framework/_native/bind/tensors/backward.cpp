@@ -17,7 +17,7 @@ using Objects = std::vector<nb::object>;
 PyTypeObject *leaf_class = nullptr, *pick_class, *op_class, *rule_class, *expression_class;
 PyObject *pull_of_op, *pull_of_elementwise, *masked_walks, *thread_state;
 PyObject *plus, *add_into, *own_array, *lies_alone, *call_hooks, *accumulate, *takes_over, *mended;  // Python's
-PyObject *word_pull, *word_pull_new, *word_on, *word_passes, *word_base, *word_array, *word_needs, *word_walk, *word_variable;
+PyObject *word_pull, *word_pull_new, *word_on, *word_passes, *word_base, *word_array, *word_key, *word_needs, *word_walk, *word_variable;
 PyObject *word_differentiable, *word_among_inputs, *word_among_outputs, *word_g;
 
 // The slots of the classes that stand in a graph; those of other classes are asked for by name.
@@ -25,7 +25,7 @@ enum Part { EDGES, SEQ, HOOKS, OP, KEPT, VERSIONS, SETTINGS, SHAPES, PARTS };
 PyObject* part_names[PARTS];
 Py_ssize_t of_node[PARTS], of_plain[PARTS], of_leaf[PARTS], of_pick[PARTS];
 Py_ssize_t at_leaf_grad, at_leaf_after, at_leaf_home, at_pick_index;
-Py_ssize_t at_op_joint, at_rules, at_op_wanted, at_masks, at_op_variadic, at_op_keeps_nothing, at_moves, at_rounded;
+Py_ssize_t at_op_joint, at_rules, at_op_wanted, at_masks, at_op_variadic, at_op_keeps_nothing, at_moves, at_rounded, at_part;
 Py_ssize_t at_function, at_rule_names, at_text, at_expression_names, at_on_arrays, at_on_tensors;
 
 nb::object part(PyObject* node, Part which) {
@@ -110,6 +110,7 @@ struct Walk {
                PyObject* shape, nb::object& grad);
     bool argument(PyObject* op, Py_ssize_t i, PyObject* name, const nb::object& kept, nb::object& value);
     bool is_handed_through(PyObject* grad) const;
+    bool added_to_part(PyObject* op, const nb::object& edges);
     void hand_on(PyObject* op, const nb::object& edges, const Objects& grads, bool fresh);
     void step();
     void go();
@@ -417,6 +418,30 @@ void Walk::hand_on(PyObject* op, const nb::object& edges, const Objects& grads, 
     mine = node && fresh;
 }
 
+// A gradient of a part of what another one waits for, which nobody else has, is added to that part of it: no zeros are made around
+// it, so that a loop over the steps of a sequence costs as much as the sequence is long.
+bool Walk::added_to_part(PyObject* op, const nb::object& edges) {
+    if (live || !PyObject_TypeCheck(op, op_class) || slot(op, at_part) != Py_True || PyTuple_GET_SIZE(edges.ptr()) != 1) return false;
+    const auto found = pending.find(PyTuple_GET_ITEM(edges.ptr(), 0));
+    if (found == pending.end() || !found->second.owned || !PyArray_CheckExact(found->second.g.ptr()) || !PyArray_CheckExact(g.ptr())) return false;
+    auto *whole = reinterpret_cast<PyArrayObject*>(found->second.g.ptr()), *own = reinterpret_cast<PyArrayObject*>(g.ptr());
+    const int type = PyArray_TYPE(own);
+    if ((type != NPY_FLOAT && type != NPY_DOUBLE) || PyArray_TYPE(whole) != type || !PyArray_ISWRITEABLE(whole)) return false;
+    nb::object key = looked_up(part(node.ptr(), SETTINGS).ptr(), word_key);
+    if (!key.is_valid() || !PyTuple_CheckExact(key.ptr())) return false;
+    bool open = false;  // with an ellipsis a single number is an array, too
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key.ptr()); ++i) open = open || PyTuple_GET_ITEM(key.ptr(), i) == Py_Ellipsis;
+    if (!open) key = taken(PySequence_Concat(key.ptr(), nb::make_tuple(nb::ellipsis()).ptr()));
+    const nb::object seen = taken(PyObject_GetItem(found->second.g.ptr(), key.ptr()));
+    if (!PyArray_CheckExact(seen.ptr())) return false;
+    auto* to = reinterpret_cast<PyArrayObject*>(seen.ptr());
+    if (PyArray_NDIM(to) != PyArray_NDIM(own) || !PyArray_CompareLists(PyArray_DIMS(to), PyArray_DIMS(own), PyArray_NDIM(to))) return false;
+    if (slot(op, at_masks) == Py_True && !here.is_none() && PySet_Add(masked_walks, here.ptr()) < 0) throw nb::python_error();
+    called(add_into, seen, g);
+    node = nb::object(), g = nb::object(), mine = false;
+    return true;
+}
+
 // Whether no rule of a record is to hand its gradient on.
 bool passes_nothing(const nb::object& op) {
     nb::object passes = nb::steal(PyObject_GetAttr(op.ptr(), word_passes));
@@ -443,6 +468,7 @@ void Walk::step() {
         return;
     }
     const nb::object op = part(node.ptr(), OP), versions = part(node.ptr(), VERSIONS);
+    if (added_to_part(op.ptr(), edges)) return;
     const bool kept = !versions.is_none() && is_true(versions.ptr());
     Objects grads;
     bool fresh = false;
@@ -552,7 +578,7 @@ void set_up_backward(nb::object engine, nb::object op, nb::object elementwise, n
     at_op_joint = place_of(record, "joint"), at_rules = place_of(record, "rules"), at_op_wanted = place_of(record, "wanted");
     at_masks = place_of(record, "masks"), at_op_variadic = place_of(record, "variadic");
     at_op_keeps_nothing = place_of(record, "keeps_nothing"), at_moves = place_of(record, "moves");
-    at_rounded = place_of(record, "rounded");
+    at_rounded = place_of(record, "rounded"), at_part = place_of(record, "part");
     rule_class = reinterpret_cast<PyTypeObject*>(rule.ptr());
     expression_class = reinterpret_cast<PyTypeObject*>(expression.ptr());
     at_function = place_of(rule_class, "function"), at_rule_names = place_of(rule_class, "names");
@@ -560,7 +586,7 @@ void set_up_backward(nb::object engine, nb::object op, nb::object elementwise, n
     word_g = word("g");
     at_on_arrays = place_of(expression_class, "_numpy"), at_on_tensors = place_of(expression_class, "_ops");
     word_pull = word("pull"), word_pull_new = word("pull_new"), word_on = word("on"), word_passes = word("_passes");
-    word_base = word("base"), word_array = word("array"), word_needs = word("needs"), word_walk = word("walk"), word_variable = word("variable");
+    word_base = word("base"), word_array = word("array"), word_key = word("key"), word_needs = word("needs"), word_walk = word("walk"), word_variable = word("variable");
     word_differentiable = word("differentiable"), word_among_inputs = word("in"), word_among_outputs = word("out");
     const auto of = [&](const char* name) { return asked(engine.ptr(), word(name)).release().ptr(); };
     plus = of("plus"), add_into = of("_add_into"), own_array = of("_own_array");
