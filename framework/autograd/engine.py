@@ -365,7 +365,7 @@ def _add(pending: dict, heap: list, node: Any, g: Any, owned: set, fresh: bool =
 
 
 def _added_to_part(node: Any, g: Any, edge: Any, pending: dict, owned: set) -> bool:
-    """Whether a gradient was added to the part of another one that it is for, which waits and nobody else has.
+    """Whether a gradient was added to the part that it is for of another one, which nobody else has.
 
     No zeros are made around it then: a loop over the steps of a sequence costs as much as that is long.
     """

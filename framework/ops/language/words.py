@@ -283,8 +283,10 @@ WORDS: dict[str, Word] = {
     "logical_or": Word(_logic("logical_or"), ("x y", "(x != 0) | (y != 0)"), "logical_or"),
     "logical_xor": Word(_logic("logical_xor"), ("x y", "(x != 0) ^ (y != 0)"), "logical_xor"),
     "logical_not": Word(_logic("logical_not"), ("x", "x == 0"), "logical_not"),
-    "fmax": Word(_after_native("fmax", "whole_maximum"), ("x y", "where(isnan(x), y, where(isnan(y), x, maximum(x, y)))")),
-    "fmin": Word(_after_native("fmin", "whole_minimum"), ("x y", "where(isnan(x), y, where(isnan(y), x, minimum(x, y)))")),
+    "fmax": Word(_after_native("fmax", "whole_maximum"), (
+        "x y", "where(isnan(x), y, where(isnan(y), x, maximum(x, y)))")),
+    "fmin": Word(_after_native("fmin", "whole_minimum"), (
+        "x y", "where(isnan(x), y, where(isnan(y), x, minimum(x, y)))")),
     "logaddexp": Word("logaddexp", (
         "x y", "where(x == y, x + 0.6931471805599453, maximum(x, y) + log1p(exp(-abs(x - y))))")),
     "logaddexp2": Word("logaddexp2", (
