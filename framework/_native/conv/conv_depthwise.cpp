@@ -7,7 +7,6 @@
 namespace fw::windows {
 namespace {
 
-constexpr int most_kernel = 7;
 constexpr int64_t most_block = 48 * 1024;  // numbers of a block: what the second cache holds beside others
 
 // Where images lie: pixel p of channel c of image n at data[n * image + c * channel + p * pixel].
@@ -58,11 +57,16 @@ void bring_kernels(const ConvShape& s, const TapKernels& w, int64_t c, int64_t c
     }
 }
 
-// What windows see: images of so many lines and columns, how far windows begin before them, and how many lines they have. (Their
-// columns are K, which loops are made for.)
+// What windows see: images of so many lines and columns, how far windows begin before them, and how many lines and columns they have.
 struct Seen {
-    int64_t high, wide, before_high, before_wide, kernel;
+    int64_t high, wide, before_high, before_wide, kernel, columns;
 };
+
+// How many of the columns of windows that are left are taken together, 7, 5 or 3: no 1, 2 or 4 may be left then.
+inline int64_t together(int64_t left) {
+    auto fits = [&](int64_t k) { return left >= k && left != k + 1 && left != k + 2 && left != k + 4; };
+    return fits(7) ? 7 : fits(5) ? 5 : 3;
+}
 
 // Lines of one image, those from `top` on: neighbouring pixels lie `pixel` numbers apart.
 struct Lines {
@@ -103,56 +107,65 @@ struct End {
 };
 
 // What windows of one line make, P of them from `column` on, for a vector of channels.
-template <int K, int Step, int P>
+template <int Step, int P>
 [[gnu::noinline]] void make_run(const Seen& s, const Lines& x, const float* w, const End& end, int64_t line, int64_t column, float* to,
                                 int64_t to_pixel) {
-    const int64_t top = Step * line - s.before_high, left = Step * column - s.before_wide;
-    const bool inner = left >= 0 && left + Step * (P - 1) + K <= s.wide;
+    const int64_t top = Step * line - s.before_high, first = Step * column - s.before_wide;
     V sum[P];
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) sum[p] = end.start;
     for (int64_t i = std::max<int64_t>(0, -top); i < std::min(s.kernel, s.high - top); ++i) {
-        V kernel[K];
+        auto add = [&](int64_t at, auto size) __attribute__((always_inline)) {
+            constexpr int K = size.value;
+            const int64_t left = first + at;
+            const float *from = x.at(top + i, left, s.wide), *taps = w + (i * s.columns + at) * n_lanes;
+            V kernel[K];
 #pragma GCC unroll 7
-        for (int k = 0; k < K; ++k) kernel[k] = load(w + (i * K + k) * n_lanes);
-        const float* from = x.at(top + i, left, s.wide);
-        auto add_column = [&](int j) {
-            const V v = load(from + j * x.pixel);
+            for (int k = 0; k < K; ++k) kernel[k] = load(taps + k * n_lanes);
+            auto add_column = [&](int j) __attribute__((always_inline)) {
+                const V v = load(from + j * x.pixel);
 #pragma GCC unroll 8
-            for (int p = 0; p < P; ++p)
-                if (j >= Step * p && j < Step * p + K) sum[p] = fma<float>(kernel[j - Step * p], v, sum[p]);
+                for (int p = 0; p < P; ++p)
+                    if (j >= Step * p && j < Step * p + K) sum[p] = fma<float>(kernel[j - Step * p], v, sum[p]);
+            };
+            if (left >= 0 && left + Step * (P - 1) + K <= s.wide) {
+#pragma GCC unroll 24
+                for (int j = 0; j < Step * (P - 1) + K; ++j) add_column(j);
+            } else {
+#pragma GCC unroll 24
+                for (int j = 0; j < Step * (P - 1) + K; ++j)
+                    if (uint64_t(left + j) < uint64_t(s.wide)) add_column(j);
+            }
         };
-        if (inner) {
-#pragma GCC unroll 24
-            for (int j = 0; j < Step * (P - 1) + K; ++j) add_column(j);
-        } else {
-#pragma GCC unroll 24
-            for (int j = 0; j < Step * (P - 1) + K; ++j)
-                if (uint64_t(left + j) < uint64_t(s.wide)) add_column(j);
+        for (int64_t at = 0, k; at < s.columns; at += k) {
+            k = together(s.columns - at);
+            if (k == 3) add(at, std::integral_constant<int, 3>{});
+            else if (k == 5) add(at, std::integral_constant<int, 5>{});
+            else add(at, std::integral_constant<int, 7>{});
         }
     }
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) store(to + p * to_pixel, end(sum[p]));
 }
 
-template <int K, int Step>
+template <int Step>
 void some_lines(const Seen& s, const Lines& x, const float* w, const End& end, int64_t first, int64_t lines, int64_t wide, float* to) {
     for (int64_t line = first; line < first + lines; ++line, to += wide * n_lanes)
         each_run(wide, [&](int64_t column, auto size) {
-            make_run<K, Step, size.value>(s, x, w, end, line, column, to + column * n_lanes, n_lanes);
+            make_run<Step, size.value>(s, x, w, end, line, column, to + column * n_lanes, n_lanes);
         });
 }
 
 // The same of all channels, which are read where they lie and at least fill a vector.
-template <int K, int Step>
+template <int Step>
 void line_in_place(const Seen& s, int64_t channels, const float* x, const float* w, const Epilogue<float>& given, int64_t line,
                    int64_t wide, float* to) {
     each_run(wide, [&](int64_t column, auto size) {
         const float* kernels = w;
-        for (int64_t block = 0; block < channels; block += n_lanes, kernels += s.kernel * K * n_lanes) {
+        for (int64_t block = 0; block < channels; block += n_lanes, kernels += s.kernel * s.columns * n_lanes) {
             const int64_t c = std::min(block, channels - n_lanes);
-            make_run<K, Step, size.value>(s, {x + c, 0, channels}, kernels, End(given, c, n_lanes), line, column,
-                                          to + column * channels + c, channels);
+            make_run<Step, size.value>(s, {x + c, 0, channels}, kernels, End(given, c, n_lanes), line, column,
+                                       to + column * channels + c, channels);
         }
     });
 }
@@ -163,7 +176,7 @@ struct Spread {
 };
 
 // P of every second one, from number 2 * column + r on.
-template <int K, int P>
+template <int P>
 [[gnu::noinline]] void spread_run(const Seen& s, const Spread& to, const Lines& y, const float* w, int64_t line, int64_t column, int r,
                                   float* x, int64_t x_pixel) {
     const int64_t above = line + to.padding_high;
@@ -171,8 +184,8 @@ template <int K, int P>
     for (int64_t i = above % 2; i < s.kernel && i <= above; i += 2) {
         const int64_t row = (above - i) / 2;
         if (row >= s.high) continue;
-        for (int64_t k = (r + to.padding_wide) % 2; k < K; k += 2) {
-            const V kernel = load(w + (i * K + k) * n_lanes);
+        for (int64_t k = (r + to.padding_wide) % 2; k < s.columns; k += 2) {
+            const V kernel = load(w + (i * s.columns + k) * n_lanes);
             const int64_t left = column + (r + to.padding_wide - k) / 2;
             const float* from = y.at(row, left, s.wide);
 #pragma GCC unroll 8
@@ -215,42 +228,42 @@ FW_INLINE void add_products(const Seen& s, const Lines& x, const float* y, int64
     }
 }
 
-// sums[tap] += the products of some lines of y with the windows that they read, R of whose lines at a time
+// sums[tap] += the products of some lines of y with the windows that they read: with K of their columns, from `at` on, and R of their
+// lines at a time.
 template <int K, int Step, int R>
-void add_lines_by(const Seen& s, const Lines& x, const Lines& y, int64_t first, int64_t lines, int64_t wide, float* sums) {
+void add_columns(Seen s, const Lines& x, const Lines& y, int64_t at, int64_t first, int64_t lines, int64_t wide, float* sums) {
     constexpr int P = 4;
+    s.before_wide -= at;
     for (int64_t i = 0; i < s.kernel; i += R) {
+        float* own = sums + (i * s.columns + at) * n_lanes;
         V sum[R * K];
-        for (int t = 0; t < R * K; ++t) sum[t] = load(sums + (i * K + t) * n_lanes);
+        for (int t = 0; t < R * K; ++t) sum[t] = load(own + t * n_lanes);
         for (int64_t line = first; line < first + lines; ++line) {
             const float* from = y.at(line, 0, wide);
             int64_t column = 0;
             for (; column + P <= wide; column += P) add_products<K, Step, R, P>(s, x, from, y.pixel, line, column, i, sum);
             for (; column < wide; ++column) add_products<K, Step, R, 1>(s, x, from, y.pixel, line, column, i, sum);
         }
-        for (int t = 0; t < R * K; ++t) store(sums + (i * K + t) * n_lanes, sum[t]);
+        for (int t = 0; t < R * K; ++t) store(own + t * n_lanes, sum[t]);
     }
 }
 
-template <int K, int Step>
+template <int Step>
 void add_lines(const Seen& s, const Lines& x, const Lines& y, int64_t first, int64_t lines, int64_t wide, float* sums) {
-    if constexpr (K == 3)  // as many sums as there are registers for
-        if (s.kernel % 3 == 0) return add_lines_by<K, Step, 3>(s, x, y, first, lines, wide, sums);
-    add_lines_by<K, Step, 1>(s, x, y, first, lines, wide, sums);
+    if (s.columns == 3 && s.kernel % 3 == 0)  // as many sums as there are registers for
+        return add_columns<3, Step, 3>(s, x, y, 0, first, lines, wide, sums);
+    for (int64_t at = 0, k; at < s.columns; at += k) {
+        k = together(s.columns - at);
+        const auto run = k == 3 ? add_columns<3, Step, 1> : k == 5 ? add_columns<5, Step, 1> : add_columns<7, Step, 1>;
+        run(s, x, y, at, first, lines, wide, sums);
+    }
 }
 
 // -- blocks ---------------------------------------------------------------------------------------
 
-// body(columns of kernels, step) with both as constants
-template <class F> void by_size(const ConvShape& s, F&& body) {
-    auto with = [&](auto step) {
-        switch (s.axis[2].kernel) {
-            case 3: return body(std::integral_constant<int, 3>{}, step);
-            case 5: return body(std::integral_constant<int, 5>{}, step);
-            default: return body(std::integral_constant<int, 7>{}, step);
-        }
-    };
-    s.axis[1].stride == 1 ? with(std::integral_constant<int, 1>{}) : with(std::integral_constant<int, 2>{});
+// body(step) with a constant
+template <class F> void by_step(const ConvShape& s, F&& body) {
+    s.axis[1].stride == 1 ? body(std::integral_constant<int, 1>{}) : body(std::integral_constant<int, 2>{});
 }
 
 // How lines are made from lines: by windows `step` lines apart.
@@ -272,7 +285,7 @@ struct Made {
 
 Made forward_of(const ConvShape& s) {
     const ConvAxis &h = s.axis[1], &v = s.axis[2];
-    return {{h.in, v.in, h.padding, v.padding, h.kernel}, h.stride, h.out, v.out};
+    return {{h.in, v.in, h.padding, v.padding, h.kernel, v.kernel}, h.stride, h.out, v.out};
 }
 
 // body(image, first channel, how many, first line, how many) for all blocks; those of the same channels come one after the other
@@ -310,17 +323,16 @@ template <class F> void each_line_in_place(const ConvShape& s, const Made& made,
     });
 }
 
-template <int K, int Step>
+template <int Step>
 void made_in_place(const ConvShape& s, const Made& made, const float* x, const TapKernels& w, bool turned, const Epilogue<float>& end,
                    float* y) {
     each_line_in_place(s, made, w, turned, [&](int64_t n, int64_t line, const float* kernels) {
-        line_in_place<K, Step>(made.seen, s.channels, x + n * made.seen.high * made.seen.wide * s.channels, kernels, end, line,
+        line_in_place<Step>(made.seen, s.channels, x + n * made.seen.high * made.seen.wide * s.channels, kernels, end, line,
                                made.wide, y + (n * made.high + line) * made.wide * s.channels);
     });
 }
 
-template <int K>
-void spread_in_place(const ConvShape& s, const Made& made, const Spread& to, const float* y, const TapKernels& w, float* x) {
+inline void spread_in_place(const ConvShape& s, const Made& made, const Spread& to, const float* y, const TapKernels& w, float* x) {
     each_line_in_place(s, made, w, false, [&](int64_t n, int64_t line, const float* kernels) {
         const float* from = y + n * s.pixels() * s.channels;
         float* out = x + (n * made.high + line) * made.wide * s.channels;
@@ -328,7 +340,7 @@ void spread_in_place(const ConvShape& s, const Made& made, const Spread& to, con
             const float* w = kernels;
             for (int64_t block = 0; block < s.channels; block += n_lanes, w += s.taps() * n_lanes) {
                 const int64_t c = std::min(block, s.channels - n_lanes);
-                spread_run<K, size.value>(made.seen, to, {from + c, 0, s.channels}, w, line, column, r, out + c, s.channels);
+                spread_run<size.value>(made.seen, to, {from + c, 0, s.channels}, w, line, column, r, out + c, s.channels);
             }
         });
     });
@@ -357,19 +369,18 @@ bool depthwise_suits(const ConvShape& s) {
         return false;
     constexpr int64_t long_line = 64;  // pixels: vectors along it are as good, where a window has no other line
     if (y.kernel == 1 && x.out >= long_line) return false;
-    return y.stride == x.stride && y.dilation == 1 && x.dilation == 1 && x.kernel % 2 == 1 && x.kernel > 1 &&
-           x.kernel <= most_kernel && y.stride <= 2 && y.padding < y.kernel && x.padding < x.kernel;
+    return y.stride == x.stride && y.dilation == 1 && x.dilation == 1 && x.kernel > 2 && x.kernel != 4 && y.stride <= 2 && y.padding < y.kernel && x.padding < x.kernel;
 }
 
 void depthwise(const ConvShape& s, const float* x, const TapKernels& w, const Epilogue<float>& end, float* y, bool last) {
     const Made made = forward_of(s);
     const Images<float> to(s, y, made.high, made.wide, last);
     const bool in_place = last && s.channels >= n_lanes;
-    by_size(s, [&](auto kernel, auto step) {
-        if (in_place) return made_in_place<kernel.value, step.value>(s, made, x, w, false, end, y);
+    by_step(s, [&](auto step) {
+        if (in_place) return made_in_place<step.value>(s, made, x, w, false, end, y);
         each_made(s, made, inputs(s, x, last), w, false, end, to, [&](const Lines& read, const float* w, const End& end,
                                                                       int64_t first, int64_t lines, float* y) {
-            some_lines<kernel.value, step.value>(made.seen, read, w, end, first, lines, made.wide, y);
+            some_lines<step.value>(made.seen, read, w, end, first, lines, made.wide, y);
         });
     });
 }
@@ -379,19 +390,18 @@ void depthwise_input(const ConvShape& s, const float* y, const TapKernels& w, fl
     const Images<const float> from = outputs(s, y, last);
     const Images<float> to(s, x, h.in, v.in, last);
     const bool in_place = last && s.channels >= n_lanes;
-    by_size(s, [&](auto kernel, auto step) {
-        constexpr int K = kernel.value;
+    by_step(s, [&](auto step) {
         if constexpr (step.value == 1) {
-            const Made made{{h.out, v.out, h.kernel - 1 - h.padding, K - 1 - v.padding, h.kernel}, 1, h.in, v.in};
-            if (in_place) return made_in_place<K, 1>(s, made, y, w, true, {}, x);
+            const Made made{{h.out, v.out, h.kernel - 1 - h.padding, v.kernel - 1 - v.padding, h.kernel, v.kernel}, 1, h.in, v.in};
+            if (in_place) return made_in_place<1>(s, made, y, w, true, {}, x);
             each_made(s, made, from, w, true, {}, to, [&](const Lines& read, const float* w, const End& end, int64_t first,
                                                           int64_t lines, float* x) {
-                some_lines<K, 1>(made.seen, read, w, end, first, lines, made.wide, x);
+                some_lines<1>(made.seen, read, w, end, first, lines, made.wide, x);
             });
         } else {
-            const Made made{{h.out, v.out, 0, 0, h.kernel}, 1, h.in, v.in};
+            const Made made{{h.out, v.out, 0, 0, h.kernel, v.kernel}, 1, h.in, v.in};
             const Spread spread{h.padding, v.padding, v.in};
-            if (in_place) return spread_in_place<K>(s, made, spread, y, w, x);
+            if (in_place) return spread_in_place(s, made, spread, y, w, x);
             each_block(s, made, [&](int64_t n, int64_t c, int64_t count, int64_t first, int64_t lines) {
                 const int64_t low = std::clamp<int64_t>((first + h.padding - h.kernel + 1) / 2, 0, h.out);
                 const int64_t high = std::clamp<int64_t>((first + lines - 1 + h.padding) / 2 + 1, low, h.out);
@@ -400,7 +410,7 @@ void depthwise_input(const ConvShape& s, const float* y, const TapKernels& w, fl
                 bring(from, n, c, count, low, high - low, room.x);
                 for (int64_t i = 0; i < lines; ++i)
                     each_spread(spread, [&](int64_t column, int r, auto size) {
-                        spread_run<K, size.value>(made.seen, spread, {room.x, low}, room.w, first + i, column, r,
+                        spread_run<size.value>(made.seen, spread, {room.x, low}, room.w, first + i, column, r,
                                                   room.y + i * v.in * n_lanes, n_lanes);
                     });
                 give(room.y, to, n, c, count, first, lines);
@@ -417,7 +427,7 @@ void depthwise_weights(const ConvShape& s, const float* x, const float* y, float
     const int64_t parts = std::min(s.n, 1 + 15 / blocks);
     Buffer<float> sums(blocks * parts * taps * n_lanes);
     const int64_t work = 1 + s.n * made.high * made.wide * (taps + 8) / parts;
-    by_size(s, [&](auto kernel, auto step) {
+    by_step(s, [&](auto step) {
         parallel(blocks * parts, 1 + (1 << 14) / work, [&](int64_t begin, int64_t end) {
             for (int64_t t = begin; t < end; ++t) {
                 const int64_t c = t / parts * n_lanes, count = std::min<int64_t>(n_lanes, s.channels - c), part = t % parts;
@@ -429,14 +439,14 @@ void depthwise_weights(const ConvShape& s, const float* x, const float* y, float
                         const int64_t lines = std::min(at_once, made.high - first);
                         const auto [low, high] = made.reads(first, lines);
                         if (in_place) {
-                            add_lines<kernel.value, step.value>(made.seen, {from.at(n, c, 0), 0, s.channels},
+                            add_lines<step.value>(made.seen, {from.at(n, c, 0), 0, s.channels},
                                                                 {result.at(n, c, 0), 0, s.channels}, first, lines, made.wide, own);
                             continue;
                         }
                         const Room room((high - low) * made.seen.wide, lines * made.wide, 0);
                         bring(from, n, c, count, low, high - low, room.x);
                         bring(result, n, c, count, first, lines, room.y);
-                        add_lines<kernel.value, step.value>(made.seen, {room.x, low}, {room.y, first}, first, lines, made.wide, own);
+                        add_lines<step.value>(made.seen, {room.x, low}, {room.y, first}, first, lines, made.wide, own);
                     }
             }
         });

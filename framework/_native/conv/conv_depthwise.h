@@ -1,4 +1,4 @@
-// Depthwise convolutions of float images: every channel has a kernel of its own, of 3, 5 or 7 columns.
+// Depthwise convolutions of float images: every channel has a kernel of its own, of 3 columns or more than 4.
 //
 // A few lines of as many channels as a vector has lanes are brought together, channel beside channel, whichever way images lie:
 // then every load is of a whole vector in one line of the cache, and taps outside an image cost nothing.
