@@ -22,6 +22,7 @@ template <class T, class One> FW_INLINE void mend(Mask<T> ordinary, Vec<T>& resu
 }
 
 template <class T> struct Conjugate {
+    static constexpr bool long_enough = false;  // to put what has gaps in rows first, where NumPy would go over it as it lies
     Vec<T> imaginary{};  // the sign bit of every other number
     Conjugate() {
         for (int l = 1; l < lanes<T>; l += 2) imaginary[l] = T(-0.0);
@@ -31,12 +32,14 @@ template <class T> struct Conjugate {
 };
 
 template <class T> struct Negative {
+    static constexpr bool long_enough = true;
     FW_INLINE Vec<T> operator()(Vec<T> z) const { return -z; }
     void one(const T* z, T* to) const { to[0] = -z[0], to[1] = -z[1]; }
 };
 
 // z / |z|, 0 of 0. Of two parts of which one is infinite that one's sign, of two nan.
 template <class T> struct Sign {
+    static constexpr bool long_enough = true;
     FW_INLINE Vec<T> operator()(Vec<T> z) const {
         const Vec<T> a = abs<T>(z), b = permute<T, Swapped<1>>(a, a);
         const Vec<T> size = math::hypot<Vec<T>>(maximum<T>(a, b), minimum<T>(a, b));
@@ -80,6 +83,7 @@ template <template <class> class F> nb::object of_complex(Array x, nb::handle ou
     NewArray made = moving::as_laid(x);
     nb::object result = give(made);
     const bool dense = std::equal(PyArray_STRIDES(x.p), PyArray_STRIDES(x.p) + x.ndim(), PyArray_STRIDES(made.p));
+    if (!dense && !F<float>::long_enough) return not_implemented();
     const InRows rows(x, !dense);
     if (!dense) made = like(rows.a), result = give(made);
     if (x.type() == NPY_CFLOAT) of_each<float, F>(rows.a, made);
