@@ -317,6 +317,22 @@ template <class F> [[gnu::noinline]] const typename F::T* fold_few(const typenam
     return sums;
 }
 
+// The same of any number of lines, so many at a time; what comes of them is joined as a tree.
+template <class F> const typename F::T* fold_thin(const typename F::T* p, int64_t lines, int64_t width) {
+    using T = typename F::T;
+    const int64_t most = 2 * FEW_STEPS * lanes<T> / width;
+    if (lines <= most) return fold_few<F>(p, lines, width);
+    Lines<F> sums(width, lines / most + 1);
+    Hearing hear;
+    for (; lines > 0; lines -= most, p += most * width) {
+        const T* some = fold_few<F>(p, std::min(lines, most), width);
+        std::copy_n(some, width, sums.line());
+        sums.put_aside();
+        hear.after(most);
+    }
+    return sums.total();
+}
+
 // Few lines of up to V vectors, `step` numbers apart: their sums stay in registers, four of them, which do not wait for each other.
 template <class F, int V> [[gnu::noinline]]
 const typename F::T* fold_held(const typename F::T* p, int64_t step, int64_t lines, int64_t width, const typename F::T* shift) {
@@ -392,8 +408,8 @@ const typename F::T* fold_columns(const Plan& plan, Reader& reader, int64_t x, i
     const int64_t numbers = (end - begin) * width;
     const bool dense = bytes_of_lines<T>(plan, width, 1);
     if constexpr (!F::shifts)
-        if (dense && width <= lanes<T> && numbers <= 2 * FEW_STEPS * lanes<T>)
-            return fold_few<F>(reader.template at<T>(x + begin * plan.folded[0].step, numbers), end - begin, width);
+        if (dense && width <= lanes<T> && (std::decay_t<Reader>::stays || numbers <= 2 * FEW_STEPS * lanes<T>))
+            return fold_thin<F>(reader.template at<T>(x + begin * plan.folded[0].step, numbers), end - begin, width);
     if (plan.nfolded == 1 && width <= 4 * lanes<T> && end - begin <= 2 * FEW_STEPS && (dense || std::decay_t<Reader>::stays)) {
         const int64_t step = plan.folded[0].step;
         return fold_held<F>(reader.template at<T>(x + begin * step, numbers), step / int64_t(sizeof(T)), end - begin, width, shift);
