@@ -86,8 +86,10 @@ nb::object cast(Array x, nb::handle dtype) {
 nb::object converted(Array x, PyArray_Descr* wanted) {
     const int type = wanted->type_num;
     if (is_complex(wanted)) {
-        if (!x.contiguous()) return not_implemented();
-        NewArray out = new_array(x.ndim(), x.shape(), type);
+        int axes[NPY_MAXDIMS];
+        axes_in_memory(x, axes);
+        if (!dense_in_order(x, axes)) return not_implemented();
+        NewArray out = new_in_order(x.ndim(), x.shape(), type, axes);
         return make_complex(x, wanted, out.data<char>()) ? give(out) : not_implemented();
     }
     const Converter convert = converter_of(PyArray_DESCR(x.p), wanted);
