@@ -173,12 +173,26 @@ def test_what_comes_through_is_the_gradient_that_was_given(walk, reuse):
     found.mul_(2)
     with pytest.raises(RuntimeError, match="in place"):
         y.backward()
-    for program in (lambda: (a * b, b), lambda: (a @ b.mT, b), lambda: (a.exp(), a), lambda: (a.sum(), b)):
+    for program in (lambda: (a * b, b), lambda: (a @ b.mT, b), lambda: (a.exp(), a)):
         y, saved = program()
         before = saved.detach().clone()
         (found,) = fw.autograd.grad(y, a, fw.ones_like(y))
         found.zero_()
         assert fw.equal(saved, before)
+
+
+def test_the_gradient_of_a_sum_repeats_the_one_that_was_given(walk, reuse):
+    a = leaf(0)
+    a.sum().backward()
+    a.grad.add_(1)  # what backward writes is the leaf's own
+    g = fw.full((), 3.0, dtype=fw.float64)
+    (found,) = fw.autograd.grad(a.sum(), a, g)
+    assert found.stride() == (0, 0) and found.data_ptr() == g.data_ptr() and (found == 3).all()
+    with pytest.raises(fw.errors.AutogradError, match="clone"):
+        found.zero_()
+    before = found._version
+    g.add_(1)
+    assert found._version > before and (found == 4).all() and found.clone().add_(1).sum() == 5 * found.numel()
 
 
 def test_gradients_of_leaves_are_their_own(walk, reuse):

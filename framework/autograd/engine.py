@@ -4,9 +4,11 @@ Iterative, over a heap ordered by creation, so depth is bounded by memory and no
 Gradients travel as plain arrays; only under ``create_graph=True`` as tensors, recorded again.
 """
 
+import gc
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from heapq import heappop, heappush
 from operator import attrgetter
@@ -68,6 +70,18 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
                 _store(getattr(t, "_entries", t), as_tensor(g), _live(create_graph))
 
 
+_MANY = 1000  # outputs, which Python's collector would go over again and again, though none is garbage
+
+
+@contextmanager
+def _collector_rests() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
          create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
          is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:
@@ -80,13 +94,17 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     only_inputs: PyTorch's; only its default is possible.
 
     A gradient that comes through unchanged, of a view or a sum, say, is in the memory of the one given (as
-    PyTorch's is); what backward() writes to ``.grad`` never is.
+    PyTorch's is), a sum's repeats its numbers; what backward() writes to ``.grad`` never is.
 
     >>> x = fw.tensor(3.0, requires_grad=True)
     >>> (g,) = fw.autograd.grad(x ** 3, x, create_graph=True)
     >>> fw.autograd.grad(g, x)
     (tensor(18.),)
     """
+    if type(outputs) in (list, tuple) and len(outputs) > _MANY and gc.isenabled():
+        with _collector_rests():
+            return grad(outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
+                        is_grads_batched, materialize_grads)
     if not only_inputs:
         raise ValueError(f"grad: only_inputs={only_inputs!r} is not possible; to add to .grad of other "
                          f"leaves use backward()")
@@ -463,9 +481,10 @@ _ALONE = 3  # the view's, ours and the call's
 
 
 def _is_handed_through(ge: Any, given: frozenset | None) -> bool:
-    """Whether a gradient lies in order in the memory of one that ``grad`` was given: it need not be copied.
-    Another array might be what a rule keeps, or another leaf's gradient, too."""
-    return given is not None and type(ge) is np.ndarray and ge.flags.carray and id(_owner(ge)) in given
+    """Whether a gradient lies in order in the memory of one that ``grad`` was given, or repeats its numbers:
+    it is no copy. Another array might be what a rule keeps, or another leaf's gradient, too."""
+    return given is not None and type(ge) is np.ndarray and id(_owner(ge)) in given and (
+        ge.flags.carray or any([n > 1 and not step for n, step in zip(ge.shape, ge.strides)]))
 
 
 def _owners(arrays: Sequence) -> frozenset:

@@ -347,7 +347,11 @@ bool Walk::pulled(PyObject* op, const nb::object& edges, Objects& grads) {
 
 // The engine's `_is_handed_through`.
 bool Walk::is_handed_through(PyObject* grad) const {
-    if (given.is_none() || !PyArray_CheckExact(grad) || !PyArray_ISCARRAY(reinterpret_cast<PyArrayObject*>(grad))) return false;
+    if (given.is_none() || !PyArray_CheckExact(grad)) return false;
+    auto* a = reinterpret_cast<PyArrayObject*>(grad);
+    bool repeats = false;
+    for (int d = 0; d < PyArray_NDIM(a); ++d) repeats = repeats || (PyArray_DIM(a, d) > 1 && PyArray_STRIDE(a, d) == 0);
+    if (!PyArray_ISCARRAY(a) && !repeats) return false;
     nb::object owner = nb::borrow(grad);
     while (PyArray_Check(owner.ptr()) && PyArray_BASE(reinterpret_cast<PyArrayObject*>(owner.ptr())))
         owner = nb::borrow(PyArray_BASE(reinterpret_cast<PyArrayObject*>(owner.ptr())));
