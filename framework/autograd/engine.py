@@ -484,7 +484,7 @@ def _is_handed_through(ge: Any, given: frozenset | None) -> bool:
     """Whether a gradient lies in order in the memory of one that ``grad`` was given, or repeats its numbers:
     it is no copy. Another array might be what a rule keeps, or another leaf's gradient, too."""
     return given is not None and type(ge) is np.ndarray and id(_owner(ge)) in given and (
-        ge.flags.carray or any([n > 1 and not step for n, step in zip(ge.shape, ge.strides)]))
+        ge.flags.carray or any(n > 1 and not step for n, step in zip(ge.shape, ge.strides)))
 
 
 def _owners(arrays: Sequence) -> frozenset:
