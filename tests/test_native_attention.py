@@ -268,3 +268,28 @@ def test_dropout_repeats_and_agrees_with_the_weights():
         found.append(layer(x, x, x, need_weights=need)[0].detach().numpy())
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(found[2], found[1])
+
+
+def test_few_keys_of_many_heads() -> None:
+    """Crews of heads have sums of their own, which are added in order whatever the threads."""
+    draw = np.random.default_rng(0)
+    q, k, v, g = (draw.standard_normal(shape) for shape in (
+        (900, 2, 5, 4), (1, 2, 6, 4), (1, 2, 6, 3), (900, 2, 5, 3)))
+    found = []
+    for shared in (True, False):
+        parts = [fw.tensor(a if shared else np.broadcast_to(a, (900, *a.shape[1:])), requires_grad=True)
+                 for a in (q, k, v)]
+        out = F.scaled_dot_product_attention(*parts)
+        found.append([x.numpy() for x in fw.autograd.grad(out, parts, fw.tensor(g))])
+    (dq, dk, dv), (each_q, each_k, each_v) = found
+    assert dk.shape == k.shape and dv.shape == v.shape
+    np.testing.assert_allclose(dq, each_q, 1e-12, 1e-14)
+    np.testing.assert_allclose(dk, each_k.sum(0, keepdims=True), 1e-11, 1e-11)
+    np.testing.assert_allclose(dv, each_v.sum(0, keepdims=True), 1e-11, 1e-11)
+    before = fw.get_num_threads()
+    fw.set_num_threads(1)
+    again = fw.autograd.grad(F.scaled_dot_product_attention(*(t := [
+        fw.tensor(a, requires_grad=True) for a in (q, k, v)])), t, fw.tensor(g))
+    fw.set_num_threads(before)
+    for a, b in zip((dq, dk, dv), again, strict=True):
+        np.testing.assert_array_equal(a, b.numpy())

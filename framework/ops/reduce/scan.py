@@ -25,16 +25,15 @@ from ..shape.slices import put_slice, slice_along
 from ..shape.view import permute_op, reshape_op, take_shape
 from . import cuda
 from .along import put_along
-from .sums import as_summed, exp_op, in_dtype, one_replaced, sum_op
+from .sums import MANY, as_summed, exp_op, in_dtype, one_replaced, sum_op
 
 # -- sums ----------------------------------------------------------------------------------------
 
-_MANY = 256  # complex numbers from where on their parts are summed natively
 
 def _cumsum_kernel(xp: Any, x: Any, *, dim: int, reverse: bool) -> Any:
     if not x.ndim:
         return x.copy()
-    if type(x) is np.ndarray and x.dtype.kind == "c" and x.size >= _MANY:
+    if type(x) is np.ndarray and x.dtype.kind == "c" and x.size >= MANY:
         return as_complex_op.kernel(np, _cumsum_of_parts(as_real_op.kernel(np, x), dim=dim, reverse=reverse))
     dtype = "float32" if x.dtype.char == "e" else x.dtype
     if reverse:

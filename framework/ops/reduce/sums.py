@@ -58,13 +58,13 @@ def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
     return math.prod(shape[d] for d in dims)
 
 
-_MANY = 512  # complex numbers from where on their parts are summed natively
+MANY = 512  # complex numbers from where on their parts are summed natively
 _sum_of_parts = native_or("sum", lambda x, dims, keepdim: x.sum(axis=dims, keepdims=keepdim))
 
 
 def wide_sum(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     """The sum in the array's dtype; float16 is summed, and left, in float32."""
-    if type(x) is np.ndarray and x.dtype.kind == "c" and x.size >= _MANY:
+    if type(x) is np.ndarray and x.dtype.kind == "c" and x.size >= MANY:
         return as_complex_op.kernel(np, _sum_of_parts(as_real_op.kernel(np, x), dims=dims, keepdim=keepdim))
     return x.sum(axis=dims, keepdims=keepdim, dtype="float32" if x.dtype.char == "e" else x.dtype)
 
@@ -229,7 +229,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 
 
 def _prod_kernel(xp: Any, x: Any) -> Any:
-    if type(x) is np.ndarray and x.dtype.kind == "c" and x.size >= _MANY:
+    if type(x) is np.ndarray and x.dtype.kind == "c" and x.size >= MANY:
         # one half by the other: NumPy goes number by number
         while (n := x.shape[-1]) > 1:
             half = n // 2

@@ -7,6 +7,14 @@
 #include "index/index.h"
 
 namespace fw::moving {
+
+bool is_line(const Array& x, const Array& index, int64_t dim) {
+    if (!index.usable() || index.ndim() < 2 || index.ndim() != x.ndim() || dim < 0 || dim >= x.ndim()) return false;
+    for (int d = 0; d < x.ndim(); ++d)
+        if (d != dim && (index.shape(d) != x.shape(d) || (index.stride(d) && index.shape(d) != 1))) return false;
+    return true;
+}
+
 namespace {
 
 // An array without what is there again and again, by strides of 0: a view whose elements are the same ones.
@@ -122,14 +130,6 @@ nb::object combined(Combine how, const Array& x, nb::handle src, const Array& in
         copy_array(x, to);
         return scatter(how, type, p, from, to);
     });
-}
-
-// Whether positions along `dim` are the same in all lines, and name whole rows of x.
-bool is_line(const Array& x, const Array& index, int64_t dim) {
-    if (!index.usable() || index.ndim() < 2 || index.ndim() != x.ndim() || dim < 0 || dim >= x.ndim()) return false;
-    for (int d = 0; d < x.ndim(); ++d)
-        if (d != dim && (index.shape(d) != x.shape(d) || (index.stride(d) && index.shape(d) != 1))) return false;
-    return true;
 }
 
 // The sums beside zeros, and x at last: the order in which the plain formula and GPUs add.

@@ -21,6 +21,7 @@ struct RowsOf {
 nb::object index(Array x, Array index, nb::handle dims);                            // x[index]
 nb::object unindex(Array x, Array index, nb::handle dims, nb::handle shape);        // zeros of this shape, with x added at the positions
 nb::object index_add(Array x, Array source, Array index, nb::handle dims);          // x with `source` added at the positions
+bool is_line(const Array& x, const Array& index, int64_t dim);  // whether positions along `dim` are alike in all lines, and of whole rows of x
 nb::object index_assign(Array x, nb::handle value, Array index, nb::handle dims);   // x[index] = value in the memory of x
 
 }  // namespace fw::moving

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "bind/bf16_array.h"
+#include "bind/index/rows.h"
 #include "bind/move/copy.h"
 #include "bind/tensors/tensors.h"
 #include "index/index.h"
@@ -63,12 +64,9 @@ bool combine_rows(How how, const Array& to, int dim, const Array& index, const c
     return places.good && moving::combine_rows(kind, view_of(to).type(), l, places, from, const_cast<char*>(to.data<char>()));
 }
 
-// Positions that are the same in all lines along `dim`, and name whole rows of `a`, as one line; null of others.
+// Positions of which each is of a whole row of `a`, as one line; null of others.
 nb::object as_line(PyArrayObject* index, PyArrayObject* a, int dim) {
-    const int ndim = PyArray_NDIM(index);
-    if (ndim < 2 || ndim != PyArray_NDIM(a)) return nb::object();
-    for (int d = 0; d < ndim; ++d)
-        if (d != dim && (PyArray_DIM(index, d) != PyArray_DIM(a, d) || (PyArray_STRIDE(index, d) && PyArray_DIM(index, d) != 1))) return nb::object();
+    if (!moving::is_line(Array{a}, Array{index}, dim)) return nb::object();
     npy_intp length = PyArray_DIM(index, dim), step = PyArray_STRIDE(index, dim);
     return seen_as(index, 1, &length, &step);
 }
