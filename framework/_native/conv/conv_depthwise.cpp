@@ -172,7 +172,13 @@ void line_in_place(const Seen& s, int64_t channels, const float* x, const float*
 
 // Inputs of one line whose windows are two apart: each is read by the windows that its place is even or odd for.
 struct Spread {
-    int64_t padding_high, padding_wide, wide;
+    int64_t padding_high, padding_wide, wide, kernel, seen_high;
+
+    // The lines of results that lines [first, first + lines) of inputs are read by.
+    std::pair<int64_t, int64_t> reads(int64_t first, int64_t lines) const {
+        const int64_t low = std::clamp<int64_t>((first + padding_high - kernel + 1) / 2, 0, seen_high);
+        return {low, std::clamp<int64_t>((first + lines - 1 + padding_high) / 2 + 1, low, seen_high)};
+    }
 };
 
 // P of every second one, from number 2 * column + r on.
@@ -305,7 +311,6 @@ template <class F> void each_block(const ConvShape& s, const Made& made, F&& bod
 // The numbers of a thread for a block: what is read, what is made, and the kernels.
 struct Room {
     float *x, *y, *w;
-    int64_t kernels_of = -1;  // channel
 
     Room(int64_t read, int64_t made, int64_t taps)
         : x(scratch<float>(0, read * n_lanes)), y(scratch<float>(1, made * n_lanes)), w(scratch<float>(2, taps * n_lanes)) {}
@@ -346,12 +351,12 @@ inline void spread_in_place(const ConvShape& s, const Made& made, const Spread& 
     });
 }
 
-// run(lines that are read, kernels, end, first line, how many, where they go)
-template <class F>
-void each_made(const ConvShape& s, const Made& made, const Images<const float>& from, const TapKernels& w, bool turned,
-               const Epilogue<float>& end, const Images<float>& to, F&& run) {
+// run(lines that are read, kernels, end, first line, how many, where they go); reading: says which lines are read
+template <class Reading, class F>
+void each_made(const ConvShape& s, const Made& made, const Reading& reading, const Images<const float>& from, const TapKernels& w,
+               bool turned, const Epilogue<float>& end, const Images<float>& to, F&& run) {
     each_block(s, made, [&](int64_t n, int64_t c, int64_t count, int64_t first, int64_t lines) {
-        const auto [low, high] = made.reads(first, lines);
+        const auto [low, high] = reading.reads(first, lines);
         const Room room((high - low) * made.seen.wide, lines * made.wide, s.taps());
         bring_kernels(s, w, c, count, turned, room.w);
         bring(from, n, c, count, low, high - low, room.x);
@@ -378,8 +383,8 @@ void depthwise(const ConvShape& s, const float* x, const TapKernels& w, const Ep
     const bool in_place = last && s.channels >= n_lanes;
     by_step(s, [&](auto step) {
         if (in_place) return made_in_place<step.value>(s, made, x, w, false, end, y);
-        each_made(s, made, inputs(s, x, last), w, false, end, to, [&](const Lines& read, const float* w, const End& end,
-                                                                      int64_t first, int64_t lines, float* y) {
+        each_made(s, made, made, inputs(s, x, last), w, false, end, to, [&](const Lines& read, const float* w, const End& end,
+                                                                            int64_t first, int64_t lines, float* y) {
             some_lines<step.value>(made.seen, read, w, end, first, lines, made.wide, y);
         });
     });
@@ -394,26 +399,20 @@ void depthwise_input(const ConvShape& s, const float* y, const TapKernels& w, fl
         if constexpr (step.value == 1) {
             const Made made{{h.out, v.out, h.kernel - 1 - h.padding, v.kernel - 1 - v.padding, h.kernel, v.kernel}, 1, h.in, v.in};
             if (in_place) return made_in_place<1>(s, made, y, w, true, {}, x);
-            each_made(s, made, from, w, true, {}, to, [&](const Lines& read, const float* w, const End& end, int64_t first,
-                                                          int64_t lines, float* x) {
+            each_made(s, made, made, from, w, true, {}, to, [&](const Lines& read, const float* w, const End& end, int64_t first,
+                                                                int64_t lines, float* x) {
                 some_lines<1>(made.seen, read, w, end, first, lines, made.wide, x);
             });
         } else {
             const Made made{{h.out, v.out, 0, 0, h.kernel, v.kernel}, 1, h.in, v.in};
-            const Spread spread{h.padding, v.padding, v.in};
+            const Spread spread{h.padding, v.padding, v.in, h.kernel, h.out};
             if (in_place) return spread_in_place(s, made, spread, y, w, x);
-            each_block(s, made, [&](int64_t n, int64_t c, int64_t count, int64_t first, int64_t lines) {
-                const int64_t low = std::clamp<int64_t>((first + h.padding - h.kernel + 1) / 2, 0, h.out);
-                const int64_t high = std::clamp<int64_t>((first + lines - 1 + h.padding) / 2 + 1, low, h.out);
-                const Room room((high - low) * v.out, lines * v.in, s.taps());
-                bring_kernels(s, w, c, count, false, room.w);
-                bring(from, n, c, count, low, high - low, room.x);
-                for (int64_t i = 0; i < lines; ++i)
+            each_made(s, made, spread, from, w, false, {}, to, [&](const Lines& read, const float* w, const End&, int64_t first,
+                                                                   int64_t lines, float* x) {
+                for (int64_t i = 0; i < lines; ++i, x += v.in * n_lanes)
                     each_spread(spread, [&](int64_t column, int r, auto size) {
-                        spread_run<size.value>(made.seen, spread, {room.x, low}, room.w, first + i, column, r,
-                                                  room.y + i * v.in * n_lanes, n_lanes);
+                        spread_run<size.value>(made.seen, spread, read, w, first + i, column, r, x, n_lanes);
                     });
-                give(room.y, to, n, c, count, first, lines);
             });
         }
     });

@@ -107,7 +107,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     further dimensions, which broadcast. An index twice in one operand takes its diagonal. Also
     ``einsum(x, [0, 1], y, [1, 2], [0, 2])``. Two dtypes promote where no products are summed, as in
     ``"i,j->ij"``. Raises ShapeError where sizes disagree, DTypeError where products of two dtypes would be
-    summed, ValueError for a wrong equation.
+    summed, ValueError for a wrong equation. The result may lie as the product does, its dimensions in another
+    order: ``view`` may need ``contiguous()`` first.
 
     >>> fw.einsum("ij,j->i", fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
     tensor([21., 43.])
