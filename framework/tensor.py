@@ -65,8 +65,12 @@ def step_of(links: tuple) -> tuple[Any, dict]:
     """The last step of these links, (op, settings).
 
     It is kept as the op, the name of its only setting and that one, which makes a view quicker to create than
-    a dict would; or as the op, None and the dict of its settings.
+    a dict would; or as the op, None and the dict of its settings; a piece is kept as the op of slices, a
+    dimension, and where along it the piece begins and ends.
     """
+    if len(links) == 5:
+        _, op, dim, start, stop = links
+        return op, {"key": (*(slice(None),) * dim, slice(start, stop))}
     _, op, name, value = links
     return op, value if name is None else {name: value}
 

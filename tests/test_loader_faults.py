@@ -228,6 +228,7 @@ def test_without_shared_memory_batches_go_through_the_pipe(monkeypatch):
 @pytest.mark.parametrize("where, name", [(os, "dup"), (multiprocessing, "Pipe"), (socket, "recv_fds")])
 def test_every_failure_of_the_system_once(monkeypatch, where, name):
     """The n-th call fails, for every n; nothing is left (fork, pipe and send: see test_faults)."""
+    gc.collect()  # what other tests left open may not be closed meanwhile
     real, before = getattr(where, name), set(os.listdir("/proc/self/fd"))
     for n in itertools.count():
         calls, here = itertools.count(), os.getpid()
@@ -280,6 +281,7 @@ def test_keeping_batches_needs_no_descriptors():
 @pytest.mark.parametrize("how", ["break", "del", "exception", "collector"])
 def test_leaving_early_leaves_nothing(how):
     loader = DataLoader(Does(lambda: time.sleep(20), at=11), 1, num_workers=4, prefetch_factor=4)
+    gc.collect()  # what other tests left open may not be closed meanwhile
     before = set(os.listdir("/proc/self/fd"))
     it = iter(loader)
     next(it)

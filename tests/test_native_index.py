@@ -265,9 +265,10 @@ def same_bits(found, wanted, signs=True):
 def scattered_plainly(x, dim, places, src, how):
     given = {"dim": dim, **({"largest": how == "amax"} if how.startswith("am") else {})}
     src, places = np.ascontiguousarray(src), np.ascontiguousarray(places)
-    dtype = "float32" if x.dtype == "float16" and how == "sum" else x.dtype  # sums of narrow numbers are rounded once
+    dtype = "float32" if x.dtype == "float16" and how == "sum" else x.dtype  # narrow sums are rounded once
     with np.errstate(all="ignore"):
-        return np.asarray(WAYS[how].plain(x.astype(dtype), src.astype(dtype), places, **given)).astype(x.dtype)
+        found = np.asarray(WAYS[how].plain(x.astype(dtype), src.astype(dtype), places, **given))
+    return found.astype(x.dtype)
 
 
 def few_numbers(shape, dtype, seed):

@@ -47,17 +47,13 @@ def link(x: Tensor, view: Tensor, op: Any, settings: dict) -> None:
         refs = source.views = []
     refs.append(weakref.ref(view))  # the base knows its views, weakly, and forgets the dead ones now and then
     if len(refs) >= _PRUNE_FROM and not len(refs) & (len(refs) - 1):
-        _prune(refs)
-
-
-def _prune(refs: list[weakref.ref]) -> None:
-    refs[:] = [ref for ref in refs if ref() is not None]
+        refs[:] = [ref for ref in refs if ref() is not None]
 
 
 if hasattr(_native.module, "set_up_views"):
     _native.module.set_up_tensors(Tensor, quiet, state)
     _native.module.set_up_properties(Tensor, CPU, KNOWN)
-    _native.module.set_up_views(More, Node, _prune)
+    _native.module.set_up_views(More, Node)
     Tensor.item = entered(Tensor.item, _native.module.item(Tensor.item))  # type: ignore[method-assign]
 
 

@@ -19,7 +19,7 @@ namespace {
 
 Py_ssize_t at_grad, at_leaf;
 
-PyObject *find_living, *whole;
+PyObject* whole;
 PyObject *word_keeps_nothing, *word_x_shape, *word_shape, *word_dims,
     *word_size, *word_key, *word_offset, *word_dim, *word_step, *word_stride, *word_layout;
 constexpr Py_ssize_t PRUNE_FROM = 32;  // views that a base remembers before it looks which are alive
@@ -143,31 +143,70 @@ struct Settings {
     bool only_numbers = false;
 };
 
-// `aliases.link`
-void link(const Source& s, PyObject* view, PyObject* op, const Settings& settings) {
-    slot(view, at_counter) = counter_of(s.x).release().ptr();
-    nb::object source = more_of(s.x), more = new_more();
-    nb::object base = nb::borrow(part_of(source.ptr(), at_base)), links;
-    const bool first = base.is_none();
-    if (!first) links = nb::borrow(part_of(source.ptr(), at_links));
-    nb::object chain = taken(PyTuple_Pack(4, first ? Py_None : links.ptr(), op, settings.word, settings.value.ptr()));
-    if (settings.only_numbers && (first || left_to_counts(links.ptr()))) leave_to_counts(chain);
-    put_in(more.ptr(), at_base, first ? s.x : base.ptr());
-    put_in(more.ptr(), at_links, chain.ptr());
-    slot(view, at_more) = more.release().ptr();
-    if (!first) source = more_of(base.ptr());
-    if (slot(view, at_node) != Py_None) put_in(source.ptr(), at_followed, Py_True);
-    nb::object views = nb::borrow(part_of(source.ptr(), at_views));
-    if (views.is_none()) {
-        views = taken(PyList_New(0));
-        put_in(source.ptr(), at_views, views.ptr());
-    }
-    nb::object ref = taken(PyWeakref_NewRef(view, nullptr));
-    leave_to_counts(ref);  // it holds nothing
-    if (PyList_Append(views.ptr(), ref.ptr()) < 0) throw nb::python_error();
-    const Py_ssize_t count = PyList_GET_SIZE(views.ptr());
-    if (count >= PRUNE_FROM && !(count & (count - 1))) taken(PyObject_CallOneArg(find_living, views.ptr()));
+bool is_dead(PyObject* ref) {
+#if PY_VERSION_HEX < 0x030d0000
+    return PyWeakref_CheckRef(ref) && PyWeakref_GET_OBJECT(ref) == Py_None;
+#else
+    PyObject* living = nullptr;
+    if (!PyWeakref_CheckRef(ref) || PyWeakref_GetRef(ref, &living) < 0) return false;
+    Py_XDECREF(living);
+    return !living;
+#endif
 }
+
+// Only the references to those that are alive, in the same list. No other code runs meanwhile: nobody's end is told to what holds no callback.
+void leave_out_dead(PyObject* refs) {
+    Py_ssize_t living = 0, count = PyList_GET_SIZE(refs);
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        PyObject* ref = PyList_GET_ITEM(refs, i);
+        if (is_dead(ref)) continue;
+        PyList_SET_ITEM(refs, i, PyList_GET_ITEM(refs, living));
+        PyList_SET_ITEM(refs, living++, ref);
+    }
+    if (PyList_SetSlice(refs, living, count, nullptr) < 0) throw nb::python_error();
+}
+
+// `aliases.link`, for views that are taken of one tensor: what it has for all of them is asked for once.
+class Links {
+    nb::object counter, base, links, source, views;
+
+public:
+    explicit Links(PyObject* x) : counter(counter_of(x)), source(more_of(x)) {
+        base = nb::borrow(part_of(source.ptr(), at_base)), links = nb::none();
+        if (base.is_none()) base = nb::borrow(x);
+        else links = nb::borrow(part_of(source.ptr(), at_links)), source = more_of(base.ptr());
+        views = nb::borrow(part_of(source.ptr(), at_views));
+        if (views.is_none()) {
+            views = taken(PyList_New(0));
+            put_in(source.ptr(), at_views, views.ptr());
+        } else if (!PyList_CheckExact(views.ptr())) {
+            throw nb::type_error("the views of a tensor must be a list of references");
+        }
+    }
+    void add(PyObject* view, PyObject* op, const Settings& settings) {
+        add(view, taken(PyTuple_Pack(4, links.ptr(), op, settings.word, settings.value.ptr())), settings.only_numbers);
+    }
+    // A range of a dimension: its key is made where it is asked for.
+    void add(PyObject* view, PyObject* op, const nb::object& dim, const nb::object& start, const nb::object& stop) {
+        add(view, taken(PyTuple_Pack(5, links.ptr(), op, dim.ptr(), start.ptr(), stop.ptr())), true);
+    }
+
+private:
+    void add(PyObject* view, nb::object chain, bool only_numbers) {
+        if (only_numbers && (links.is_none() || left_to_counts(links.ptr()))) leave_to_counts(chain);
+        nb::object more = new_more();
+        put_in(more.ptr(), at_base, base.ptr());
+        put_in(more.ptr(), at_links, chain.ptr());
+        slot(view, at_counter) = Py_NewRef(counter.ptr());
+        slot(view, at_more) = more.release().ptr();
+        if (slot(view, at_node) != Py_None) put_in(source.ptr(), at_followed, Py_True);
+        nb::object ref = taken(PyWeakref_NewRef(view, nullptr));
+        leave_to_counts(ref);  // it holds nothing
+        if (PyList_Append(views.ptr(), ref.ptr()) < 0) throw nb::python_error();
+        const Py_ssize_t count = PyList_GET_SIZE(views.ptr());
+        if (count >= PRUNE_FROM && !(count & (count - 1))) leave_out_dead(views.ptr());
+    }
+};
 
 bool only_numbers(PyObject* o) {
     if (PySlice_Check(o)) {
@@ -197,8 +236,8 @@ Settings settings_of(std::initializer_list<std::pair<PyObject*, nb::object>> giv
     return made;
 }
 
-// The tensor over these elements of the memory of `s`, as a call of `op`; `type`: of what they are, if not of what s is.
-nb::object view(const Source& s, const Seen& seen, PyObject* op, const Settings& settings, int type = -1) {
+// An array of these elements of the memory of `s`; `type`: of what they are, if not of what s is.
+nb::object array_over(const Source& s, const Seen& seen, int type = -1) {
     PyArray_Descr* descr = type < 0 ? PyArray_DESCR(s.a) : PyArray_DescrFromType(type);
     if (type < 0) Py_INCREF(descr);
     const int flags = seen.writeable ? PyArray_FLAGS(s.a) & NPY_ARRAY_WRITEABLE : 0;
@@ -208,7 +247,12 @@ nb::object view(const Source& s, const Seen& seen, PyObject* op, const Settings&
     Py_INCREF(s.a);
     if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), reinterpret_cast<PyObject*>(s.a)) < 0)
         throw nb::python_error();
-    nb::object node = nb::none();
+    return array;
+}
+
+// The tensor over these elements of the memory of `s`, as a call of `op`.
+nb::object view(const Source& s, const Seen& seen, PyObject* op, const Settings& settings, int type = -1) {
+    nb::object array = array_over(s, seen, type), node = nb::none();
     if (s.recorded) {
         nb::object kept = nb::none(), edges = taken(PyTuple_Pack(1, slot(s.x, at_node)));
         if (asked(op, word_keeps_nothing).ptr() != Py_True)
@@ -217,7 +261,7 @@ nb::object view(const Source& s, const Seen& seen, PyObject* op, const Settings&
         node = make_node(op, edges.ptr(), kept.ptr(), Py_None, all.ptr(), Py_None);
     }
     nb::object result = bare_tensor(std::move(array), std::move(node));
-    link(s, result.ptr(), op, settings);
+    Links(s.x).add(result.ptr(), op, settings);
     return result;
 }
 
@@ -467,6 +511,29 @@ nb::object range_of(npy_intp start, npy_intp stop) {
     return taken(PySlice_New(from.ptr(), to.ptr(), nullptr));
 }
 
+// Pieces of a tensor along a dimension, one behind the other; they are in no graph.
+class Pieces {
+    const Source& s;
+    const int at;
+    PyObject* op;
+    Links links;
+    npy_intp from = 0;
+    const nb::object dim;  // Python's numbers
+    nb::object start = nb::int_(0);
+
+public:
+    Pieces(const Source& of, int along, PyObject* record) : s(of), at(along), op(record), links(of.x), dim(nb::int_(along)) {}
+    nb::object next(npy_intp length) {
+        Seen seen;
+        for (int d = 0; d < s.ndim(); ++d) seen.add(d == at ? length : s.size(d), s.stride(d));
+        seen.offset = from * s.stride(at), from += length;
+        nb::object made = bare_tensor(array_over(s, seen), nb::none()), stop = taken(PyLong_FromSsize_t(from));
+        links.add(made.ptr(), op, dim, start, stop);
+        start = std::move(stop);
+        return made;
+    }
+};
+
 nb::object select(const Source& s, PyObject* const* args) {
     if (!PyLong_CheckExact(args[2])) decline();
     return cut_along(s, s.dim(args[1]), nb::borrow(args[2]), args[3]);
@@ -582,10 +649,10 @@ nb::object cut_up(const Source& s, int at, npy_intp length, PyObject* op) {
     if (!as_bare(s, count, bare)) return declined();
     const CollectorRests rests(count);
     nb::object made = taken(PyTuple_New(count));
+    Pieces pieces(bare, at, op);
     for (npy_intp i = 0; i < count; ++i) {
-        const npy_intp from = i * step;
-        nb::object k = length ? range_of(from, from + std::min(size - from, step)) : taken(PyLong_FromSsize_t(i));
-        PyTuple_SET_ITEM(made.ptr(), i, cut_along(bare, at, std::move(k), op).release().ptr());
+        nb::object piece = length ? pieces.next(std::min(size - i * step, step)) : cut_along(bare, at, taken(PyLong_FromSsize_t(i)), op);
+        PyTuple_SET_ITEM(made.ptr(), i, piece.release().ptr());
     }
     return placed(s, at, !length, std::move(made));
 }
@@ -602,8 +669,8 @@ nb::object cut_at(const Source& s, int at, PyObject* lengths, PyObject* op) {
         if (length[i] < 1 || __builtin_add_overflow(sum, length[i], &sum)) decline();
     if (sum != s.size(at)) decline();
     nb::object made = taken(PyTuple_New(n));
-    for (npy_intp i = 0, from = 0; i < n; from += length[i++])
-        PyTuple_SET_ITEM(made.ptr(), i, cut_along(bare, at, range_of(from, from + length[i]), op).release().ptr());
+    Pieces pieces(bare, at, op);
+    for (npy_intp i = 0; i < n; ++i) PyTuple_SET_ITEM(made.ptr(), i, pieces.next(length[i]).release().ptr());
     return placed(s, at, false, std::move(made));
 }
 
@@ -659,8 +726,8 @@ nb::object sections(const Source& s, PyObject* const* args) {
     for (int i = 0; i < n; ++i)
         if (to[i] <= (i ? to[i - 1] : 0)) decline();
     nb::object made = taken(PyTuple_New(n));
-    for (int i = 0; i < n; ++i)
-        PyTuple_SET_ITEM(made.ptr(), i, cut_along(s, at, range_of(i ? to[i - 1] : 0, to[i]), args[3]).release().ptr());
+    Pieces pieces(s, at, args[3]);
+    for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(made.ptr(), i, pieces.next(to[i] - (i ? to[i - 1] : 0)).release().ptr());
     return made;
 }
 
@@ -729,7 +796,7 @@ PyMethodDef methods[] = {FW_VIEW("view_shaped", take_shape, 3), FW_VIEW("view_un
                          {nullptr, nullptr, 0, nullptr}};
 
 // What views are made of besides; until then every function declines, since there is no class of tensors.
-void set_up(nb::object more, nb::object node, nb::object living) {
+void set_up(nb::object more, nb::object node) {
     const std::pair<PyObject**, const char*> words[] = {
         {&word_keeps_nothing, "keeps_nothing"}, {&word_x_shape, "x_shape"}, {&word_shape, "shape"}, {&word_dims, "dims"},
         {&word_size, "size"}, {&word_key, "key"}, {&word_offset, "offset"}, {&word_dim, "dim"}, {&word_step, "step"},
@@ -740,7 +807,7 @@ void set_up(nb::object more, nb::object node, nb::object living) {
     const std::pair<Py_ssize_t*, const char*> places[] = {{&at_grad, "grad"}, {&at_leaf, "leaf"}, {&at_base, "base"},
                                                           {&at_links, "links"}, {&at_views, "views"}, {&at_followed, "followed"}};
     for (auto [place, text] : places) *place = place_of(reinterpret_cast<PyTypeObject*>(more.ptr()), text);
-    more_type = reinterpret_cast<PyTypeObject*>(more.release().ptr()), find_living = living.release().ptr();
+    more_type = reinterpret_cast<PyTypeObject*>(more.release().ptr());
 }
 
 }  // namespace
