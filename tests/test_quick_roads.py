@@ -299,6 +299,114 @@ def test_plans_of_numbers_take_what_is_plain_and_ask_for_all_else() -> None:
                 assert found == "asked" or found[0] == "record" and len(found[1]) == inputs
         with pytest.raises(ValueError, match="inputs"):
             plan("record", 0, (), print)
+        both = plan("record", 1, ("low",), lambda *args: "asked", of_tensors="other")
+        assert both(x, low)[0] == "other" and both(x.long(), low.long())[0] == "other"
+        assert both(x.long(), 3)[::2] == ("record", {"low": 3})
+        for asked in ((x.long(), 0.5), (x.long(), 2**63), (x.int(), 3), (x, low.double()), (x.bool(), True)):
+            assert both(*asked) == "asked"
+
+
+def test_limits_in_place_of_whole_numbers() -> None:
+    x, low, high = fw.tensor([-5, 0, 7]), fw.tensor([-1, 1, 1]), fw.tensor([3, 3, 3])
+    for dtype in (fw.int64, fw.int32, fw.uint8, fw.float32):
+        a, b, c = (t.abs().to(dtype) for t in (x, low, high))
+        for made in (a.clone().clamp_(b, c), a.clone().clamp_(1, 3)):
+            assert made.dtype is dtype and made.tolist() == [3, 1, 3]
+        assert a.clone().clamp_max_(c).tolist() == a.clamp_max(c).tolist() == [3, 0, 3]
+        assert a.clone().clamp_min_(b).tolist() == a.clamp_min(b).tolist() == [5, 1, 7]
+        assert a.clone().clamp_min_(2).tolist() == [5, 2, 7]
+    y = x.clone()
+    with pytest.raises(TypeError, match="fit"):
+        y.clamp_(0.5, 2)
+    assert y.tolist() == x.tolist() and y._version == 0
+
+
+def test_truth_in_place_is_that_of_the_function() -> None:
+    x = fw.tensor([[0.0, 2.0, float("nan")], [1.0, 0.0, 3.0]])
+    y = fw.tensor([[0.0, 1.0, 1.0], [2.0, 0.0, 3.0]])
+    for name in ("lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_or", "logical_xor",
+                 "logical_not"):
+        others = () if name == "logical_not" else (y,)
+        for dtype in (fw.float32, fw.float64, fw.float16, fw.bfloat16, fw.int64, fw.uint8, fw.bool):
+            for of in (lambda t: t.clone(), lambda t: t.t().contiguous().t(), lambda t: t.repeat(90, 40)):
+                a, *b = (of(t.nan_to_num(4.0).to(dtype)) for t in (x, *others))
+                wanted = getattr(a, name)(*b).to(dtype)
+                made = getattr(a, name + "_")(*b)
+                assert made is a and a._version == 1 and a.dtype is dtype
+                assert a.tolist() == wanted.tolist(), (name, dtype)
+    assert x.clone().lt_(y.double()).tolist() == x.lt(y.double()).float().tolist()
+    assert x.clone().gt_(1).tolist() == x.gt(1).float().tolist()
+    assert x.clone().lt_(other=y).tolist() == x.lt(y).float().tolist()
+    with pytest.raises(ValueError, match="lt|shape"):
+        x.clone().lt_(fw.ones(4, 2, 3))
+    w = fw.ones(2, requires_grad=True)
+    with pytest.raises(fw.errors.AutogradError, match="leaf"):
+        w.lt_(2)
+    a = w * 1
+    assert a.lt_(2).tolist() == [1, 1] and not a.requires_grad
+
+
+def test_whole_numbers_stay_as_they_are() -> None:
+    x = fw.tensor([1, -2])
+    for args in ((), (0.5,), (1, 2), (0.5, None, 3)):
+        before = x._version
+        assert x.nan_to_num_(*args) is x and x.tolist() == [1, -2] and x._version == before + 1
+    with pytest.raises(TypeError, match="nan_to_num"):
+        fw.tensor([1.0]).nan_to_num_("a")
+    assert fw.tensor([1.5, float("nan")]).nan_to_num_(2).tolist() == [1.5, 2]
+    assert x.fill_(-7.9).tolist() == [-7, -7] and x.fill_(True).tolist() == [1, 1]
+    for wrong in (float("nan"), float("inf"), 1e300):
+        with pytest.raises((OverflowError, ValueError)):
+            x.fill_(wrong)
+    assert x.tolist() == [1, 1]
+
+
+def test_powers_of_whole_numbers() -> None:
+    for dtype in (np.int64, np.int32, np.int16, np.uint8):
+        a = np.array([[-7, 0, 1, 2], [3, 5, -1, 9]]).astype(dtype)
+        b = np.array([[0, 0, 9, 70], [41, 1, 63, 8]]).astype(dtype)
+        x, y = fw.from_numpy(a), fw.from_numpy(b)
+        for found, wanted in ((x ** y, a ** b), (x.t() ** y.t(), a.T ** b.T), (x ** y[:1], a ** b[:1]),
+                              (x ** 3, a ** dtype(3)), (x.clone().pow_(y), a ** b)):
+            assert found.numpy().dtype == wanted.dtype and found.tolist() == wanted.tolist(), dtype
+    large = np.arange(100_000) % 19 - 9
+    assert (fw.from_numpy(large) ** 5).tolist() == (large ** 5).tolist()
+    x = fw.tensor([2, 3])
+    with pytest.raises(ValueError, match="negative integer"):
+        x.pow_(fw.tensor([1, -1]))
+    assert x.tolist() == [2, 3] and x._version == 0
+
+
+def test_numbers_are_drawn_as_the_long_way_draws_them() -> None:
+    calls = {"uniform_": ((), {}, (0.5, 2), {"low": 0.5, "high": 2}),
+             "normal_": ((1, 3.0), {"mean": 1, "std": 3.0}),
+             "exponential_": ((), {}, (2,), {"lambd": 2}), "cauchy_": ((1.0, 2), {"median": 1.0, "sigma": 2}),
+             "log_normal_": ((), {}, (0, 1), {"mean": 0, "std": 1}), "geometric_": ((0.3,), {"p": 0.3}),
+             "random_": ((), {}, (9,), {"low": 0, "high": 9}, (-3, 9), {"low": -3, "high": 9})}
+    for name, ways in calls.items():
+        for given, named in zip(ways[::2], ways[1::2]):
+            for dtype in (fw.float32, fw.float64, fw.float16, fw.bfloat16, fw.int64):
+                if dtype is fw.int64 and name not in ("geometric_", "random_"):
+                    continue
+                drawn = []
+                own = {**named, "generator": fw.default_generator}
+                for args, keywords in ((given, {}), ((), named), ((), own)):
+                    fw.manual_seed(5)
+                    x = fw.zeros(4, 9, dtype=dtype)
+                    assert getattr(x, name)(*args, **keywords) is x and x._version == 1
+                    fw.zeros(3).uniform_()
+                    drawn.append((x.double().tolist(), fw.rand(1).item()))
+                assert drawn[0] == drawn[1] == drawn[2], (name, dtype)
+    x = fw.zeros(3)
+    for call in (lambda: x.exponential_(1.0, 2.0), lambda: x.geometric_(), lambda: x.random_(1, 2, 3),
+                 lambda: x.uniform_("a"), lambda: x.cauchy_(1, 2, 3)):
+        with pytest.raises(TypeError):
+            call()
+    for wrong in (lambda: x.exponential_(-1.0), lambda: x.cauchy_(0, 0), lambda: x.log_normal_(0, 0),
+                  lambda: x.geometric_(1.0), lambda: x.geometric_(0), lambda: x.random_(3, 3)):
+        with pytest.raises(ValueError):
+            wrong()
+    assert x.tolist() == [0, 0, 0] and x._version == 0
 
 
 def test_copies_of_shape_and_dtype() -> None:

@@ -89,6 +89,14 @@ template <bool multiple, class T> FW_INLINE T common(T x, T y) {
     return T(multiple ? most ? a / most * b : 0 : most);
 }
 
+template <class T> FW_INLINE T power(T x, T y) {
+    using U = std::make_unsigned_t<T>;
+    U result = 1, square = U(x);
+    for (U left = U(y); left; left >>= 1, square *= square)
+        if (left & 1) result *= square;
+    return T(result);
+}
+
 template <class T, class F> void each(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t n, T* to, F f) {
     if (x_step && y_step)  // apart, so that they become vectors
         for (int64_t i = 0; i < n; ++i) to[i] = f(x[i], y[i]);
@@ -103,11 +111,12 @@ template <Of what, class T> void part(const T* x, int64_t x_step, const T* y, in
     else if constexpr (what == Of::smaller) each(x, x_step, y, y_step, n, to, [](T a, T b) { return a < b ? a : b; });
     else if constexpr (what == Of::left || what == Of::right) each(x, x_step, y, y_step, n, to, shifted<what == Of::left, T>);
     else if constexpr (what == Of::divisor || what == Of::multiple) each(x, x_step, y, y_step, n, to, common<what == Of::multiple, T>);
+    else if constexpr (what == Of::power) each(x, x_step, y, y_step, n, to, power<T>);
     else line<what>(x, x_step, y, y_step, n, to);
 }
 
 template <Of what, class T> void all(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t n, T* to) {
-    constexpr int64_t grain = what == Of::divisor || what == Of::multiple ? 512 : 16384;
+    constexpr int64_t grain = what == Of::divisor || what == Of::multiple ? 512 : what == Of::power ? 2048 : 16384;
     parallel(n, grain, [&](int64_t begin, int64_t end) {
         part<what>(x + begin * x_step, x_step, y + begin * y_step, y_step, end - begin, to + begin);
     });
@@ -131,6 +140,7 @@ template <class T> void combine(Of what, const T* x, int64_t x_step, const T* y,
             case Of::remainder: return all<Of::remainder>(x, x_step, y, y_step, n, to);
             case Of::divisor: return all<Of::divisor>(x, x_step, y, y_step, n, to);
             case Of::multiple: return all<Of::multiple>(x, x_step, y, y_step, n, to);
+            case Of::power: return all<Of::power>(x, x_step, y, y_step, n, to);
             default: break;
         }
     }

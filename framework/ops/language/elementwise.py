@@ -514,9 +514,13 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
     return entered_element(function, *function.known)  # type: ignore[attr-defined]
 
 
-def usually(same: Callable) -> Callable[[Callable], Callable]:
-    """A decorator: a call of the function with two operands and nothing else is one of ``same``."""
-    return lambda function: entered_element(function, *same.known)  # type: ignore[attr-defined]
+def usually(same: Callable, kinds: str | None = None) -> Callable[[Callable], Callable]:
+    """A decorator: a call of the function with two operands and nothing else is one of ``same``; given kinds
+    of dtype, only one with two tensors of one of these."""
+    op, known, weak, whole, road = same.known  # type: ignore[attr-defined]
+    if kinds is not None:
+        known, weak, whole = kinds, "", ""
+    return lambda function: entered_element(function, op, known, weak, whole, road)
 
 
 def _without_hope(op: Elementwise, input: Any, other: Any) -> bool:

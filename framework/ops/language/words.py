@@ -258,7 +258,7 @@ WORDS: dict[str, Word] = {
         "y x: where(x > 0, atan(y / x), where(x < 0, atan(y / x) + where(y < 0, -3.141592653589793, "
         "3.141592653589793 + 0 * x), sign(y) * 1.5707963267948966))"), "atan2"),
     "atanh": Word("arctanh", "atanh", "Atanh", "atanh"),
-    "pow": Word("power", "pow", "Pow", "pow"),
+    "pow": Word(_after_native("power", "whole_power"), "pow", "Pow", "pow"),
     "round": Word("rint", "rint", "round", "rint", "{}"),
     "floor": Word(_step("floor"), "floor", "floor", "floor", "{}"),
     "ceil": Word(_step("ceil"), "ceil", "ceil", "ceil", "{}"),

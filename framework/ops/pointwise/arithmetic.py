@@ -7,8 +7,9 @@ import numpy as np
 
 from ... import _native
 from ...backends.native import native_or
-from ...dtypes import FLOAT, INEXACT, complex128, float64, get_default_dtype
+from ...dtypes import FLOAT, FLOATING, INEXACT, complex128, float64, get_default_dtype
 from ...errors import DivisionError, DTypeError, LayoutError, kind_of
+from ...quiet import quiet
 from ...tensor import Tensor
 from ..convert.cast import cast, from_array, to
 from ..language.elementwise import Elementwise, elementwise, reflected, usually
@@ -252,8 +253,14 @@ def _rpow(input: Any, other: Any) -> Tensor:
     return NotImplemented if is_foreign(other) else _power(_base(other, input), input)
 
 
+_MOST = 1 << 63  # of the whole numbers that an element may be
+
+
 def _base(x: Any, y: Any) -> Any:
     """A number to the power of a tensor: as a 0-dim tensor, for its logarithm to be in that dtype."""
+    if type(y) is Tensor and y._node is None and (type(x) is float or type(x) is int and -_MOST < x < _MOST) \
+            and y._array.dtype.char in "fd" and quiet.run is not None:
+        return x  # nobody will ask for one
     if not isinstance(x, Tensor) and isinstance(y, Tensor) and y.dtype.category >= FLOAT \
             and isinstance(x, int | float | complex):
         dtype = y.dtype.to_complex() if isinstance(x, complex) else y.dtype
@@ -285,6 +292,13 @@ def _power_function(operator: bool) -> Callable:
         """
         if autocast.used and out is None:
             input, exponent = map(autocast.in_float32_on_a_gpu, (input, exponent))
+        if (type(exponent) is int or type(exponent) is float) and type(input) is Tensor and out is None:
+            try:  # what most calls are
+                if input._array.dtype.kind in FLOATING:
+                    return square(input) if exponent == 2 else sqrt(input) if exponent == 0.5 else \
+                        _power(input, exponent)
+            except LayoutError:  # a sparse tensor, which has no array
+                pass
         if isinstance(input, Tensor) and isinstance(exponent, int | float) and not isinstance(exponent, bool):
             try:
                 kind = input._array.dtype.kind
@@ -302,18 +316,19 @@ def _power_function(operator: bool) -> Callable:
         elif operator and is_foreign(exponent):
             return NotImplemented
         try:
-            return _power(_base(input, exponent), exponent, out=out)
+            base = _base(input, exponent)
+            return _power(base, exponent) if out is None else _power(base, exponent, out=out)
         except ValueError as error:
             if "negative integer powers" not in str(error):
                 raise
             raise ValueError("pow: the exponents hold a negative integer, and such a power of an integer is "
                              "no integer; convert one tensor first, e.g. input.float()") from None
-    return pow
+    pow.__qualname__ = "pow"
+    return usually(_power, INEXACT)(pow)
 
 
 pow = _power_function(operator=False)
 pow.operator = _power_function(operator=True)  # type: ignore[attr-defined]
-pow.__qualname__ = "pow"
 pow = public(method="pow __pow__", inplace=True, op=_power.op, call=_pow_call)(pow)
 
 

@@ -121,7 +121,7 @@ def _holds(dtype: np.dtype, limit: Any) -> bool:
     return low <= limit <= high if type(limit) is int else low <= high
 
 
-@with_numbers(_clamp_both)
+@with_numbers(_clamp_both, _limit_both)
 def _clamp_call(input: Any, min: Any = None, max: Any = None) -> Call | None:
     """What clamps in one pass: numbers that the dtype holds, and one tensor."""
     if not isinstance(input, Tensor) or min is None and max is None:
@@ -214,26 +214,30 @@ def _fitting(x: Tensor, limit: int, setting: str) -> int:
 
 
 @public(method=True, inplace=True, out=True,
-        call=with_numbers(clamp_min_op)(lambda input, min: _clamp_call(input, min)))
+        call=with_numbers(clamp_min_op, _limit_low)(lambda input, min: _clamp_call(input, min)))
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """The element, but at least ``min``.
 
     >>> fw.clamp_min(fw.tensor([-1.0, 1.0]), 0.0)
     tensor([0., 1.])
     """
+    if of_one_dtype(input, min) is True:
+        return _limit_low.run(input, min)
     if type(min) is float and isinstance(input, Tensor) and (x := _as_limited(input)) is not None:
         return clamp_min_op.run(x, low=min)
     return clamp(input, min=min)
 
 
 @public(method=True, inplace=True, out=True,
-        call=with_numbers(_clamp_high)(lambda input, max: _clamp_call(input, max=max)))
+        call=with_numbers(_clamp_high, _limit_high)(lambda input, max: _clamp_call(input, max=max)))
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """The element, but at most ``max``.
 
     >>> fw.clamp_max(fw.tensor([-1.0, 1.0]), 0.0)
     tensor([-1.,  0.])
     """
+    if of_one_dtype(input, max) is True:
+        return _limit_high.run(input, max)
     if type(max) is float and isinstance(input, Tensor) and (x := _as_limited(input)) is not None:
         return _clamp_high.run(x, high=max)
     return clamp(input, max=max)
@@ -249,15 +253,18 @@ _nan_to_limits = Elementwise(
 
 
 def _nan_call(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Call | None:
-    if not isinstance(input, Tensor) or input._array.dtype.kind not in FLOATING:
+    if type(input) is not Tensor and not isinstance(input, Tensor) or input._array.dtype.kind not in FLOATING:
         return None
-    least, most = _limits(input.dtype)
+    least, most = _LIMITS.get(input._array.dtype) or _limits(input.dtype)
     if type(nan) is not float:
-        nan = _replacement(nan, 0.0, "nan")
+        nan = float(nan) if type(nan) is int else _replacement(nan, 0.0, "nan")
     if posinf is neginf is None:
         return _nan_to_limits, (input,), {"nan": nan, "high": most, "low": least}
     return _nan_to_num, (input,), {"nan": nan, "high": _replacement(posinf, most, "posinf"),
                                    "low": _replacement(neginf, least, "neginf")}
+
+
+_nan_call.keeps_whole = True  # type: ignore[attr-defined]
 
 
 @public(method=True, inplace=True, out=True, op=_nan_to_num, call=_nan_call)
@@ -272,7 +279,7 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
     """
     if posinf is neginf is None and type(nan) is float and type(input) is Tensor \
             and input._array.dtype.kind in FLOATING:
-        least, most = _limits(input.dtype)
+        least, most = _LIMITS.get(input._array.dtype) or _limits(input.dtype)
         return _nan_to_limits.run(input, nan=nan, high=most, low=least)
     call = _nan_call(tensor_arg(input, "nan_to_num"), nan, posinf, neginf)
     if call is not None:
@@ -281,6 +288,9 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
         return input.clone()  # type: ignore[attr-defined]
     parts = as_real_op.run(input)
     return as_complex_op.run(nan_to_num(parts, nan, posinf, neginf))
+
+
+_LIMITS = {np.dtype(char): (float(np.finfo(char).min), float(np.finfo(char).max)) for char in "fd"}
 
 
 @cache

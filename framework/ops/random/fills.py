@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _native
 from ...backends import on_device
 from ...backends.native import converted
 from ...dtypes import FLOATING, DType, finfo, float32
@@ -23,6 +24,7 @@ from ...random import (
 from ...tensor import Tensor, bump, wrap
 from ..pointwise.complex_numbers import view_as_real
 from ..record.args import floating, number_arg, tensor_arg
+from ..record.entries import entered
 from ..record.into import guard, native_into
 from ..record.public import public
 from ..record.rounded import widened
@@ -86,10 +88,6 @@ def _filled_at_once(x: Any, name: str, function: str, low: float, factor: float,
     return _put_into(x, drawn, name) is x or write(x, wrap(drawn), name) is x
 
 
-# the kinds of numbers that one native step draws by a formula with a function of NumPy
-_EXPONENTIAL, _CAUCHY, _LOG_NORMAL, _GEOMETRIC = range(4)
-
-
 _NARROWEST = float(np.finfo(np.float16).max)  # what every floating dtype holds
 
 
@@ -110,7 +108,19 @@ def _wide(x: Tensor) -> Any:
     return float32.numpy if x.itemsize == 2 else x.dtype.numpy
 
 
+def _drawn(function: str, *numbers: Any) -> Callable:
+    """A decorator: a call with numbers alone is answered by that native function of the generator's state,
+    the tensor, the numbers and the method's name. numbers: of a call without, ``...`` where one is needed.
+    """
+    def mark(method: Callable) -> Callable:
+        if not hasattr(_native.module, "drawn_into"):
+            return method
+        return entered(method, _native.module.drawn_into(function, numbers, method.__name__, method))
+    return mark
+
+
 @public("", method=True)
+@_drawn("into_uniform", 0.0, 1.0)
 def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None,
              **bounds: float) -> Tensor:
     """Fill with numbers uniform in [low, high); PyTorch's names ``from`` and ``to`` work as well.
@@ -164,6 +174,7 @@ def _bounds(low: Any, high: Any, named: dict, op: str) -> tuple[Any, Any]:
 
 
 @public("", method=True)
+@_drawn("into_normal", 0.0, 1.0)
 def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
             generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers. Raises ValueError for a negative std.
@@ -197,6 +208,7 @@ def _moved(array: Any, x: Tensor) -> Any:
 
 
 @public("", method=True)
+@_drawn("into_random", None, None)
 def random_(input: Tensor, low: Any = None, high: Any = None, *, generator: Generator | None = None,
             **bounds: int) -> Tensor:
     """Fill with integers: ``random_(from, to)`` in [from, to), ``random_(to)`` in [0, to).
@@ -242,6 +254,7 @@ def _exact_integers(kind: DType) -> int:
 
 
 @public("", method=True)
+@_drawn("into_exponential", 1.0)
 def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of density ``lambd * exp(-lambd * t)``; 0 never occurs in float32 and float64.
 
@@ -251,7 +264,7 @@ def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | No
     True
     """
     if generator is None and type(lambd) in _NUMBERS and lambd > 0 and drawn_at_once(
-            "into_formula", input, _EXPONENTIAL, float(lambd), 0.0, "exponential_") is input:
+            "into_exponential", input, float(lambd), "exponential_") is input:
         return input
     _real(input, "exponential_")
     lambd = _positive(lambd, "exponential_", "lambd")
@@ -269,6 +282,7 @@ _waiting_time = Formula("-log1p(-maximum(u, least)) / rate", "u, least, rate")
 
 
 @public("", method=True)
+@_drawn("into_cauchy", 0.0, 1.0)
 def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
             generator: Generator | None = None) -> Tensor:
     """Fill with numbers of density ``sigma / (pi * (sigma**2 + (t - median)**2))``.
@@ -279,8 +293,7 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
     (3,)
     """
     if generator is None and type(median) in _NUMBERS and type(sigma) in _NUMBERS and sigma > 0 \
-            and drawn_at_once("into_formula", input, _CAUCHY, float(median), float(sigma),
-                              "cauchy_") is input:
+            and drawn_at_once("into_cauchy", input, float(median), float(sigma), "cauchy_") is input:
         return input
     _real(input, "cauchy_")
     median, sigma = number_arg(median, "cauchy_", "median"), _positive(sigma, "cauchy_", "sigma")
@@ -295,6 +308,7 @@ _ratio = Formula("middle + spread * tan(3.141592653589793 * (u - 0.5))", "u, mid
 
 
 @public("", method=True)
+@_drawn("into_log_normal", 1.0, 2.0)
 def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
                 generator: Generator | None = None) -> Tensor:
     """Fill with numbers whose logarithms are normal, of that mean and that standard deviation.
@@ -305,7 +319,7 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
     True
     """
     if generator is None and type(mean) in _NUMBERS and type(std) in _NUMBERS and std > 0 and drawn_at_once(
-            "into_formula", input, _LOG_NORMAL, float(mean), float(std), "log_normal_") is input:
+            "into_log_normal", input, float(mean), float(std), "log_normal_") is input:
         return input
     _real(input, "log_normal_")
     mean, std = number_arg(mean, "log_normal_", "mean"), _positive(std, "log_normal_", "std")
@@ -320,6 +334,7 @@ _exp_spread = Formula("exp(z * s + m)", "z, s, m")
 
 
 @public("", method=True)
+@_drawn("into_geometric", ...)
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with the number of the first success, 1, 2, ..., in trials of probability ``p``.
 
@@ -328,8 +343,8 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     >>> bool((fw.zeros(100).geometric_(0.5) >= 1).all())
     True
     """
-    if generator is None and type(p) is float and 0 < p < 1 and drawn_at_once(
-            "into_formula", input, _GEOMETRIC, math.log1p(-p), 0.0, "geometric_") is input:
+    if generator is None and type(p) is float and 0 < p < 1 \
+            and drawn_at_once("into_geometric", input, p, "geometric_") is input:
         return input
     p = number_arg(p, "geometric_", "p")
     if not 0 < p < 1:

@@ -12,7 +12,7 @@ from typing import Any
 from ... import _native
 from .torch_function import asked_late
 
-WHOLE, TRUTH, FUNCTION, VIEW = range(1, 5)
+WHOLE, TRUTH, FUNCTION, VIEW, KEPT = range(1, 6)
 Entry: Any = getattr(_native.module, "Entry", None)
 
 
@@ -38,16 +38,17 @@ def entered_element(function: Callable, record: Any, kinds: str, weak: str, whol
 
 
 def entered_form(function: Callable, record: Any, writes: str | None, name: str, inputs: int,
-                 plan: Callable | None, rule: int = 0) -> Callable:
+                 plan: Callable | None, rule: int = 0, behind: Callable | None = None) -> Callable:
     """What stands for a form in place: a plain call is written by the record into its first input.
 
     plan: what gives the record, its inputs and settings for the arguments of a call, or None; without one the
     arguments are the inputs, so many. writes: the kinds of dtype that may be written, if not the record's.
     rule: WHOLE where whole numbers stay as they are (with a plan: that it is of others, and of real ones),
     TRUTH where truth is to be written as numbers, FUNCTION where ``plan`` is a function whose result is to be
-    written, VIEW where that is a view.
+    written, VIEW where that is a view, KEPT where whole numbers stay as they are whatever numbers are given.
+    behind: the function whose result is written where the plan has no answer.
     """
-    form = (record, writes, name, inputs, plan, rule)
+    form = (record, writes, name, inputs, plan, rule, behind)
     return function if Entry is None else _native.module.entry(function, None, {}, form=form)
 
 

@@ -31,21 +31,24 @@ def native_into(name: str) -> Callable:
     return getattr(_native.module, f"into_{name}", lambda *args: NotImplemented)
 
 
-def with_numbers(record: Any) -> Callable:
+def with_numbers(record: Any, of_tensors: Any = None) -> Callable:
     """Says of a plan that tensors of floating numbers of one dtype, as many as the record has inputs, and
-    numbers for all its settings, in order, are a call of it."""
+    numbers for all its settings, in order, are a call of it.
+
+    of_tensors: the record that takes tensors in the place of the numbers; both are then of int64, too.
+    """
     def mark(plan: Callable) -> Callable:
-        plan.of_numbers = record  # type: ignore[attr-defined]
+        plan.of_numbers = record, of_tensors  # type: ignore[attr-defined]
         return plan
     return mark
 
 
 def answered(plan: Callable[..., Call | None]) -> Callable[..., Call | None]:
     """The plan, of which such calls are answered natively."""
-    record = getattr(plan, "of_numbers", None)
+    record, of_tensors = getattr(plan, "of_numbers", (None, None))
     if record is None or not hasattr(_native.module, "plan_with_numbers"):
         return plan
-    return _native.module.plan_with_numbers(record, len(record.inputs), record.settings, plan)
+    return _native.module.plan_with_numbers(record, len(record.inputs), record.settings, plan, of_tensors)
 
 
 def has_begun(error: BaseException) -> bool:

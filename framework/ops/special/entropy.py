@@ -1,10 +1,13 @@
 """Logarithms that are safe at 0: entropy, x log(y), logit."""
 
+from typing import Any
+
+from ...dtypes import FLOATING
 from ...errors import DTypeError
 from ...tensor import Tensor
 from ..language.elementwise import Elementwise, elementwise
-from ..pointwise.choose import clamp
 from ..record.args import tensor_arg
+from ..record.into import Call
 from ..record.public import public
 
 entr = elementwise("entr", "x", "where(x < 0, -inf, where(x == 0, 0.0, -x * log(x)))",
@@ -29,7 +32,21 @@ _logit = Elementwise("logit", "x", "log(x / (1 - x))", result="float", jvp="symm
                      vjp={"x": "over(g, x * (1 - x))"})
 
 
-@public(method=True, inplace=True, op=_logit, out=True)
+_limited = "minimum(maximum(x, low), high)"
+_logit_within = Elementwise(
+    "logit_within", "x", f"log({_limited} / (1 - {_limited}))", settings="low high", result="float",
+    jvp="symmetric", vjp={"x": "where((x < low) | (x > high), 0.0, over(g, x * (1 - x)))"})
+
+
+def _logit_call(input: Any, eps: Any = None) -> Call | None:
+    if eps is None:
+        return _logit, (input,), {}
+    if not isinstance(input, Tensor) or input._array.dtype.kind not in FLOATING or type(eps) is not float:
+        return None
+    return _logit_within, (input,), {"low": eps, "high": 1 - eps}
+
+
+@public(method=True, inplace=True, op=_logit, out=True, call=_logit_call)
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """``log(input / (1 - input))``, the inverse of sigmoid; with eps, x is first limited to [eps, 1 - eps].
 
@@ -40,8 +57,8 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """
     if tensor_arg(input, "logit").dtype.is_complex:
         raise DTypeError(f"logit: input must be real, got {input.dtype}")
-    if eps is not None:
-        if not input.dtype.is_floating_point:
-            input = input.to(float)  # type: ignore[attr-defined]
-        input = clamp(input, float(eps), 1 - float(eps))
-    return _logit.run(input)
+    if eps is None:
+        return _logit.run(input)
+    if not input.dtype.is_floating_point:
+        input = input.to(float)  # type: ignore[attr-defined]
+    return _logit_within.run(input, low=float(eps), high=1 - float(eps))

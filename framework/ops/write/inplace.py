@@ -33,7 +33,7 @@ from ..record.aliases import overlaps_itself
 from ..record.args import tensor_arg
 from ..record.batched import Batched, aligned, any_batched, call, check_holds, everywhere, leading, looped
 from ..record.constants import like, raw
-from ..record.entries import FUNCTION, TRUTH, WHOLE, entered_form
+from ..record.entries import FUNCTION, KEPT, TRUTH, WHOLE, entered_form
 from ..record.into import (
     Call,
     count_if_begun,
@@ -565,4 +565,8 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
         return form
     if plan is None:
         return entered_form(form, None, None, method, 0, function, FUNCTION)
-    return entered_form(form, None, None, method, 0, plan, WHOLE if whole or narrows else 0)
+    if getattr(plan, "keeps_whole", False):
+        return entered_form(form, None, None, method, 0, plan, KEPT)
+    rule = WHOLE if whole or narrows else 0
+    behind = None if rule or callable(first) or plan is direct else function
+    return entered_form(form, None, None, method, 0, plan, rule, behind)

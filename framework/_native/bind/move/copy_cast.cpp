@@ -123,7 +123,7 @@ bool convert_into(const Array& from, const Array& to) {
     const int64_t each = PyArray_ITEMSIZE(to.p), bytes = PyArray_ITEMSIZE(from.p) + each;
     if (!block.simplify()) return true;  // there is none
     if (block.ndim && block.to[block.ndim - 1] != each) return false;
-    if (share_memory(from, to) || !elements_apart(to.ndim(), to.shape(), to.strides(), each)) return false;
+    if (share_memory(from, to) || !(to.contiguous() || elements_apart(to.ndim(), to.shape(), to.strides(), each))) return false;
     Release release(to.size() * bytes, Writes::memory);
     convert_block(convert, block, bytes, from.data<char>(), to.data<char>());
     return true;

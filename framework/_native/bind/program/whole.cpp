@@ -28,7 +28,12 @@ template <class T> struct Operand {
         }
     }
     const T* data(const InRows& rows) const { return a.usable() ? rows.data<T>() : &number; }
-    bool has_zero(const InRows& rows) const { return !whole::has_no_zero(data(rows), a.usable() ? a.size() : 1); }
+    // Whether it may be the second one: NumPy has a word to say of a division by 0, and of a power below 0.
+    bool may_follow(whole::Of what, const InRows& rows) const {
+        const int64_t n = a.usable() ? a.size() : 1;
+        if (what == whole::Of::power) return whole::has_none<true>(data(rows), n);
+        return what > whole::Of::remainder || whole::has_none<false>(data(rows), n);
+    }
     // Whether what is written to `out` is read before.
     bool may_share(const Array& out) const {
         if (!a.usable() || a.p == out.p) return true;
@@ -37,8 +42,6 @@ template <class T> struct Operand {
     }
 };
 
-bool divides(whole::Of what) { return what <= whole::Of::remainder; }
-
 // In memory that is there.
 template <class T> nb::object combined_into(whole::Of what, const Operand<T>& x, const Operand<T>& y, const Array& like, nb::handle given) {
     const Array out = nb::cast<Array>(given);
@@ -46,7 +49,7 @@ template <class T> nb::object combined_into(whole::Of what, const Operand<T>& x,
     if (!out.usable() || !out.is<T>() || !out.same_shape(like) || !out.contiguous() || !PyArray_ISWRITEABLE(out.p)) return not_implemented();
     if (!in_rows(x) || !in_rows(y) || !x.may_share(out) || !y.may_share(out)) return not_implemented();
     const InRows first(x.a, false), second(y.a, false);
-    if (divides(what) && y.has_zero(second)) return not_implemented();
+    if (!y.may_follow(what, second)) return not_implemented();
     whole::combine(what, x.data(first), x.one ? 0 : 1, y.data(second), y.one ? 0 : 1, like.size(), const_cast<T*>(out.data<T>()));
     return nb::borrow(given);
 }
@@ -63,7 +66,7 @@ template <class T> nb::object combined_of(whole::Of what, nb::handle x_given, nb
     if (!as_they_lie) out = fw::like(like);
     nb::object result = give(out);
     const InRows first(x.a, x.a.usable() && !as_they_lie), second(y.a, y.a.usable() && !as_they_lie);
-    if (divides(what) && y.has_zero(second)) return not_implemented();  // of which Python has a word to say
+    if (!y.may_follow(what, second)) return not_implemented();
     const int64_t n = like.size();
     Release release(n * 8);
     whole::combine(what, x.data(first), x.one ? 0 : 1, y.data(second), y.one ? 0 : 1, n, out.data<T>());
@@ -190,6 +193,7 @@ FW_BIND(m) {
     both("whole_minimum", &combined<whole::Of::smaller>);
     both("gcd", &combined<whole::Of::divisor>);
     both("lcm", &combined<whole::Of::multiple>);
+    both("whole_power", &combined<whole::Of::power>);
     m.def("nextafter_bfloat16", &nextafter_bfloat16, nb::arg("x"), nb::arg("y"));
     m.def("signbit", &signbit, nb::arg("x"), nb::arg("out").none() = nb::none());
 }

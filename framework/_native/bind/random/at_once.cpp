@@ -68,6 +68,33 @@ PyObject* called(PyObject*, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* { return drawn_at_once(args, n).release().ptr(); });
 }
 
+// What a method that draws into its tensor does with numbers alone, in order. bound: (name of the native function, the numbers of a call
+// without, `...` where there must be one, name of the method, that method of Python, which answers where this does not do)
+PyObject* drawn_into(PyObject* bound, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+    enum { FUNCTION, NUMBERS, NAME, PLAIN };
+    const auto part = [bound](int which) { return PyTuple_GET_ITEM(bound, which); };
+    PyObject *given[MOST] = {part(FUNCTION), args[0]}, *numbers = part(NUMBERS);
+    const Py_ssize_t most = PyTuple_GET_SIZE(numbers);
+    const auto is_number = [](PyObject* x) {
+        int over = 0;
+        return PyFloat_CheckExact(x) || (PyLong_CheckExact(x) && (PyLong_AsLongLongAndOverflow(x, &over), !over));
+    };
+    bool usual = !keywords && n >= 1 && n <= 1 + most && tensors::array_of(args[0]) && std::all_of(args + 1, args + n, is_number);
+    for (Py_ssize_t i = 0; usual && i < most; ++i) {
+        given[2 + i] = i + 1 < n ? args[i + 1] : PyTuple_GET_ITEM(numbers, i);
+        usual = given[2 + i] != Py_Ellipsis;
+    }
+    if (usual) {
+        given[2 + most] = part(NAME);
+        PyObject* made = guarded([&]() -> PyObject* { return drawn_at_once(given, 3 + most).release().ptr(); });
+        if (!made || made == args[0]) return made;
+        Py_DECREF(made);
+    }
+    return PyObject_Vectorcall(part(PLAIN), args, size_t(n), keywords);
+}
+
+PyMethodDef drawing = {"drawn_into", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&drawn_into)), METH_FASTCALL | METH_KEYWORDS, nullptr};
+
 PyMethodDef methods[] = {{"drawn_at_once", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&called)), METH_FASTCALL,
                           "What a native function draws of this thread's default generator on the CPU, or None."},
                          {nullptr, nullptr, 0, nullptr}};
@@ -93,6 +120,10 @@ void start_default(uint64_t seed) {
 FW_BIND(m) {
     if (PyModule_AddFunctions(m.ptr(), methods) < 0) throw nb::python_error();
     functions = PyModule_GetDict(m.ptr());
+    m.def("drawn_into", [](nb::str function, nb::tuple numbers, nb::str name, nb::object plain) {
+        if (PyTuple_GET_SIZE(numbers.ptr()) + 3 > MOST) throw nb::value_error("drawn_into: too many numbers");
+        return taken(PyCFunction_NewEx(&drawing, nb::make_tuple(function, numbers, name, plain).ptr(), nullptr));
+    });
     m.def("set_up_draws", [](nb::object threads, nb::object generator) {
         const std::pair<PyObject**, const char*> words[] = {
             {&word_generator, "generator"}, {&word_batches, "batches"}, {&word_lock, "_lock"}, {&word_acquire, "acquire"},

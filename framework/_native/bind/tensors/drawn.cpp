@@ -14,6 +14,9 @@
 #include "bind/tensors/tensors.h"
 #include "random/variates.h"
 
+#define NO_IMPORT_UFUNC  // nothing of it is called, only looked at
+#include <numpy/ufuncobject.h>
+
 namespace fw::tensors {
 namespace {
 
@@ -190,10 +193,29 @@ nb::object into_integers(Array words, nb::handle x, int64_t low, uint64_t range,
     return not_implemented();
 }
 
+// Whole numbers at least `low` and below `high`; of one number alone, of 0 and that; without any, all that the dtype holds exactly.
+nb::object into_random(Array words, nb::handle x, nb::handle low, nb::handle high, nb::handle name) {
+    PyArrayObject* a = array_of(x.ptr());
+    if (!a) return not_implemented();
+    const int type = PyArray_TYPE(a), digits = type == NPY_FLOAT ? 24 : type == NPY_DOUBLE ? 53 : type == NPY_HALF ? 11 : is_bf16(PyArray_DESCR(a)) ? 8 : 0;
+    if (!digits && type != NPY_INT64) return not_implemented();
+    const uint64_t exact = uint64_t(1) << (digits ? digits : 63);
+    const auto number = [exact](nb::handle given, int64_t& to) {
+        int over = 0;
+        if (!PyLong_CheckExact(given.ptr())) return false;
+        to = PyLong_AsLongLongAndOverflow(given.ptr(), &over);
+        return !over && (exact >> 63 || (to >= -int64_t(exact) && to <= int64_t(exact)));
+    };
+    int64_t from = 0, to = 0;
+    if (low.is_none()) return into_integers(words, x, 0, exact, name);
+    if (high.is_none()) return number(low, to) && to > 0 ? into_integers(words, x, 0, uint64_t(to), name) : not_implemented();
+    if (!number(low, from) || !number(high, to) || from >= to) return not_implemented();
+    return into_integers(words, x, from, uint64_t(to) - uint64_t(from), name);
+}
+
 // Numbers whose formulas have a function of NumPy in them, of which a seed keeps its numbers; all around it is rounded correctly, so
 // that it is the same here and there.
 enum Wanted { EXPONENTIAL, CAUCHY, LOG_NORMAL, GEOMETRIC };
-const char* const FUNCTIONS[] = {"log1p", "tan", "exp", "log1p"};
 
 template <class T> void before_function(Wanted kind, T* t, int64_t n, T a, T b) {
     const T least = std::numeric_limits<T>::epsilon() / 4;  // a draw of 0 would give 0, whose log users then take
@@ -213,36 +235,65 @@ template <class T> void after_function(Wanted kind, T* t, int64_t n, T a, T b) {
     }
 }
 
+// A function of NumPy, and its loops over numbers of both types, if it has them: the first ones, which it takes itself.
+struct Function {
+    PyObject* of;
+    PyUFuncGenericFunction loops[2] = {nullptr, nullptr};
+    void* data[2] = {nullptr, nullptr};
+    explicit Function(const char* name) {
+        nb::module_ numpy = nb::module_::import_("numpy");
+        of = nb::object(numpy.attr(name)).release().ptr();
+        if (Py_TYPE(of) != reinterpret_cast<PyTypeObject*>(nb::object(numpy.attr("ufunc")).ptr())) return;
+        const auto* f = reinterpret_cast<PyUFuncObject*>(of);
+        for (int i = 0; i < f->ntypes && f->nin == 1 && f->nout == 1; ++i)
+            for (int which : {0, 1}) {
+                const char type = which ? NPY_DOUBLE : NPY_FLOAT;
+                if (!loops[which] && f->types[2 * i] == type && f->types[2 * i + 1] == type) loops[which] = f->functions[i], data[which] = f->data ? f->data[i] : nullptr;
+            }
+    }
+    // Of few numbers at once, of many with what NumPy has around a call.
+    template <class T> void operator()(const nb::object& array, T* t, npy_intp n) const {
+        constexpr npy_intp FEW = 4096;
+        constexpr int which = sizeof(T) == 8;
+        if (n <= FEW && loops[which]) {
+            char* places[] = {reinterpret_cast<char*>(t), reinterpret_cast<char*>(t)};
+            const npy_intp steps[] = {sizeof(T), sizeof(T)};
+            return loops[which](places, &n, steps, data[which]);
+        }
+        static PyObject* const names = taken(PyTuple_Pack(1, word("out"))).release().ptr();
+        const nb::object runner = here_of(quiet, word_run);
+        PyObject* given[] = {of, array.ptr(), array.ptr()};
+        taken(PyObject_Vectorcall(runner.ptr(), given, 2, names));
+    }
+};
+
 // The numbers in an array of their own.
 template <class T> nb::object by_function(State& state, Wanted kind, int64_t n, double a, double b) {
-    static PyObject* functions[4] = {nullptr, nullptr, nullptr, nullptr};
-    static PyObject* const names = taken(PyTuple_Pack(1, word("out"))).release().ptr();
+    static const Function functions[] = {Function("log1p"), Function("tan"), Function("exp"), Function("log1p")};
     const npy_intp shape[] = {n};
     NewArray numbers = new_array(1, shape, sizeof(T) == 4 ? NPY_FLOAT : NPY_DOUBLE);
     T* t = numbers.data<T>();
-    const nb::object array = give(numbers), runner = here_of(quiet, word_run);
+    const nb::object array = give(numbers);
     if (kind == LOG_NORMAL) random::draw_normal<T>(state.words, t, n);
     else random::draw_uniform<T>(state.words, t, n);
     state.store();  // NumPy's function may let another thread draw
     before_function<T>(kind, t, n, T(a), T(b));
-    PyObject*& function = functions[kind];
-    if (!function) function = nb::object(nb::module_::import_("numpy").attr(FUNCTIONS[kind])).release().ptr();
-    PyObject* given[] = {function, array.ptr(), array.ptr()};
-    taken(PyObject_Vectorcall(runner.ptr(), given, 2, names));
+    functions[kind](array, t, npy_intp(n));
     after_function<T>(kind, t, n, T(a), T(b));
     return array;
 }
 
-// (state, x, kind, numbers of its formula, name)
-nb::object into_formula(Array words, nb::handle x, int which, double a, double b, nb::handle name) {
+// By a formula of two numbers, of which the one that this is must be above 0.
+nb::object into_formula(Array& words, nb::handle x, Wanted which, double a, double b, double positive, nb::handle name) {
+    if (!(positive > 0)) return not_implemented();
     Target target(x);
     State state(words);
     const bool fits = target.good && (target.type() == NPY_FLOAT || target.type() == NPY_DOUBLE || target.narrow() ||
                                       (which == GEOMETRIC && target.type() == NPY_INT64));
-    if (!fits || !state.usable || which < 0 || which > GEOMETRIC) return not_implemented();
+    if (!fits || !state.usable) return not_implemented();
     const bool wide = target.type() == NPY_DOUBLE || which == GEOMETRIC;
     const int64_t n = PyArray_SIZE(target.held.a);
-    nb::object made = wide ? by_function<double>(state, Wanted(which), n, a, b) : by_function<float>(state, Wanted(which), n, a, b);
+    nb::object made = wide ? by_function<double>(state, which, n, a, b) : by_function<float>(state, which, n, a, b);
     if (PyArray_TYPE(reinterpret_cast<PyArrayObject*>(made.ptr())) != target.type())
         made = in_dtype(made.ptr(), PyArray_DESCR(target.held.a));
     auto* from = reinterpret_cast<PyArrayObject*>(made.ptr());
@@ -255,12 +306,24 @@ nb::object into_formula(Array words, nb::handle x, int which, double a, double b
 }  // namespace
 
 FW_BIND(m) {
-    m.def("into_formula", &into_formula);
+    m.def("into_exponential", [](Array words, nb::handle x, double rate, nb::handle name) {
+        return into_formula(words, x, EXPONENTIAL, rate, 0, rate, name);
+    });
+    m.def("into_cauchy", [](Array words, nb::handle x, double median, double sigma, nb::handle name) {
+        return into_formula(words, x, CAUCHY, median, sigma, sigma, name);
+    });
+    m.def("into_log_normal", [](Array words, nb::handle x, double mean, double deviation, nb::handle name) {
+        return into_formula(words, x, LOG_NORMAL, mean, deviation, deviation, name);
+    });
+    m.def("into_geometric", [](Array words, nb::handle x, double p, nb::handle name) {
+        return into_formula(words, x, GEOMETRIC, p < 1 ? std::log1p(-p) : 0, 0, p < 1 ? p : 0, name);
+    });
     m.def("into_uniform", &into_uniform);
     m.def("into_normal", &into_normal);
     m.def("into_coins", &into_coins);
     m.def("into_chances", &into_chances);
     m.def("into_integers", &into_integers);
+    m.def("into_random", &into_random, nb::arg("words"), nb::arg("x"), nb::arg("low").none(), nb::arg("high").none(), nb::arg("name"));
 }
 
 }  // namespace fw::tensors

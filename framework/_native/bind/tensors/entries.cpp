@@ -201,7 +201,7 @@ nb::object entry(nb::object function, nb::object quick, nb::dict names, nb::obje
     if (!element.is_none() && !is_element(element.ptr()))
         throw nb::type_error("entry: element must be (record, kinds, weak, whole, short road, operands) or None");
     if (!form.is_none() && !is_form(form.ptr()))
-        throw nb::type_error("entry: form must be (record, kinds, name, inputs, plan, rule) or None");
+        throw nb::type_error("entry: form must be (record, kinds, name, inputs, plan, rule, function) or None");
     auto* e = PyObject_GC_New(Entry, entry_type);
     if (!e) throw nb::python_error();
     e->call = entry_call, e->weak = nullptr;

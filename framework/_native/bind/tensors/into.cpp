@@ -280,8 +280,14 @@ nb::object equal(PyObject* const* args) {
 nb::object fill(PyObject* const* args) {
     const Held a = memory_of(args[0]);
     moving::Pair bits{};
-    if (!a || !PyArray_ISBEHAVED(a.a) || !element_of(PyArray_DESCR(a), args[1], bits) || !nobody_looks()) return nb::object();
-    if (!moving::fill_over(bits, Array{a}) && PyArray_FillWithScalar(a, args[1]) < 0) {
+    if (!a || !PyArray_ISBEHAVED(a.a)) return nb::object();
+    nb::object number = nb::borrow(args[1]);
+    if (PyArray_DESCR(a)->kind == 'i' && PyFloat_CheckExact(args[1])) {  // without its fraction
+        number = nb::steal(PyLong_FromDouble(PyFloat_AS_DOUBLE(args[1])));
+        if (!number.is_valid()) return PyErr_Clear(), nb::object();
+    }
+    if (!element_of(PyArray_DESCR(a), number.ptr(), bits) || !nobody_looks()) return nb::object();
+    if (!moving::fill_over(bits, Array{a}) && PyArray_FillWithScalar(a, number.ptr()) < 0) {
         PyErr_Clear();
         return nb::object();
     }

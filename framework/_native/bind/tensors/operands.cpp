@@ -105,10 +105,10 @@ PyObject* without_zero(PyObject*, PyObject* y) {
     return guarded([&] {
         const InRows rows(Array{a});
         switch (PyArray_ITEMSIZE(a)) {
-            case 1: return PyBool_FromLong(whole::has_no_zero(rows.data<int8_t>(), PyArray_SIZE(a)));
-            case 2: return PyBool_FromLong(whole::has_no_zero(rows.data<int16_t>(), PyArray_SIZE(a)));
-            case 4: return PyBool_FromLong(whole::has_no_zero(rows.data<int32_t>(), PyArray_SIZE(a)));
-            case 8: return PyBool_FromLong(whole::has_no_zero(rows.data<int64_t>(), PyArray_SIZE(a)));
+            case 1: return PyBool_FromLong(whole::has_none<false>(rows.data<int8_t>(), PyArray_SIZE(a)));
+            case 2: return PyBool_FromLong(whole::has_none<false>(rows.data<int16_t>(), PyArray_SIZE(a)));
+            case 4: return PyBool_FromLong(whole::has_none<false>(rows.data<int32_t>(), PyArray_SIZE(a)));
+            case 8: return PyBool_FromLong(whole::has_none<false>(rows.data<int64_t>(), PyArray_SIZE(a)));
             default: return unknown();
         }
     });
