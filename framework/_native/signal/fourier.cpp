@@ -1,6 +1,6 @@
 // Discrete Fourier transforms over any dimensions: mixed radix (Stockham, decimation in frequency), as many lines side
 // by side as a vector has lanes. Numbers of float32 are computed in float32, their roots rounded once from float64.
-// Sizes with a prime factor above 256 are left to NumPy.
+// Sizes with a large prime factor are done by a convolution of a size without (Bluestein, 1970).
 #include "signal/fourier.h"
 
 #include <algorithm>
@@ -19,9 +19,10 @@
 namespace fw::fourier {
 namespace {
 
-constexpr int LARGEST_FACTOR = 256;
+constexpr int LARGEST_FACTOR = 112;  // beyond, convolutions take less time
 constexpr size_t MOST_PLANS = 32;
 constexpr int64_t MOST_LINES = 64;
+constexpr int64_t LONGEST = 1 << 23;  // numbers of lines side by side
 
 // exp(-2 pi i k / n), the angle reduced to an eighth of the circle first
 void root(int64_t k, int64_t n, double& re, double& im) {
@@ -49,18 +50,64 @@ template <class S> struct Stage {
 template <class S> struct TransformPlan {
     std::vector<Stage<S>> stages;
     std::vector<S> half;  // exp(-2 pi i k / 2n) for k <= n: what joins the halves of a real transform of 2n
-    bool fits = true;
+    // Instead of stages: the transform of a convolution's size, exp(-pi i k^2 / n) for k < n, and the transform of what is convolved
+    // with, divided by that size; real parts first.
+    int64_t longer = 0;
+    std::shared_ptr<TransformPlan> inner;
+    std::vector<S> chirp, spectrum;
+
+    int64_t work(int64_t n) const { return std::max(n, longer); }  // numbers of a line
 };
+
+// The radices of a size; none where a factor is too large.
+std::vector<int> radices_of(int64_t n) {
+    std::vector<int> radices;
+    while (n % 4 == 0) radices.push_back(4), n /= 4;
+    for (int r = 2; r <= LARGEST_FACTOR && n > 1; ++r)
+        while (n % r == 0) radices.push_back(r), n /= r;
+    return n == 1 ? radices : std::vector<int>();
+}
+
+// The size from `least` on whose transform takes the least time, about: of factors 2, 3 and 5.
+int64_t quickest_from(int64_t least) {
+    int64_t best = 0;
+    double cost_of_best = 0;
+    for (int64_t fives = 1; fives < 2 * least; fives *= 5)
+        for (int64_t odd = fives; odd < 2 * least; odd *= 3) {
+            int64_t size = odd;
+            while (size < least) size *= 2;
+            double cost = 0;
+            for (int r : radices_of(size)) cost += r == 2 ? 0.8 : r == 3 ? 1.1 : r == 4 ? 1 : 1.7;
+            cost *= double(size);
+            if (!best || cost < cost_of_best) best = size, cost_of_best = cost;
+        }
+    return best;
+}
+
+template <class S> std::shared_ptr<TransformPlan<S>> plan_of(int64_t n);
+template <class S> S* transform(const TransformPlan<S>& plan, int64_t n, S* x, S* y, int64_t lines);
+int64_t parts(int64_t n, int64_t lines);
+
+// k n = (k^2 + n^2 - (n - k)^2) / 2: a transform is a convolution with exp(pi i k^2 / n), but for factors.
+template <class S> void plan_convolution(TransformPlan<S>& plan, int64_t n) {
+    const int64_t m = quickest_from(2 * n - 1), size = parts(m, 1);
+    plan.longer = m, plan.inner = plan_of<S>(m);
+    plan.chirp.resize(size_t(2 * n)), plan.spectrum.resize(size_t(2 * m));
+    std::vector<double> x(size_t(2 * size)), y(size_t(2 * size));
+    for (int64_t k = 0; k < n; ++k) {
+        double re, im;
+        root(int64_t(__int128(k) * k % (2 * n)), 2 * n, re, im);
+        plan.chirp[size_t(k)] = S(re), plan.chirp[size_t(n + k)] = S(im);
+        for (int64_t at : {k, (m - k) % m}) x[size_t(at)] = re / double(m), x[size_t(size + at)] = -im / double(m);
+    }
+    const double* z = transform(*plan_of<double>(m), m, x.data(), y.data(), 1);
+    for (int64_t k = 0; k < m; ++k) plan.spectrum[size_t(k)] = S(z[k]), plan.spectrum[size_t(m + k)] = S(z[size + k]);
+}
 
 template <class S> std::shared_ptr<TransformPlan<S>> make_plan(int64_t n) {
     auto plan = std::make_shared<TransformPlan<S>>();
-    std::vector<int> radices;
-    int64_t left = n;
-    while (left % 4 == 0) radices.push_back(4), left /= 4;
-    for (int r = 2; r <= LARGEST_FACTOR && left > 1; ++r)
-        while (left % r == 0) radices.push_back(r), left /= r;
-    plan->fits = left == 1;
-    if (!plan->fits) return plan;
+    const std::vector<int> radices = radices_of(n);
+    if (n > 1 && radices.empty()) plan_convolution(*plan, n);
     int64_t before = 1;
     double re, im;
     for (int r : radices) {
@@ -215,8 +262,39 @@ template <int R, class S> void pass(const Stage<S>& s, const S* xr, const S* xi,
 constexpr int64_t GAP = 48;
 int64_t parts(int64_t n, int64_t lines) { return n * lines + GAP; }
 
+// Numbers of a work times one for each place of a line, whose parts are c and s.
+template <class S> void turn(int64_t n, int64_t lines, const S* re, const S* im, const S* c, const S* s, S* to_re, S* to_im) {
+    const auto one = [&](auto kind, int64_t at, auto x, auto y) {
+        using V = decltype(kind);
+        const V a = get<V>(re + at), b = get<V>(im + at);
+        put(to_re + at, V(a * x - b * y)), put(to_im + at, V(a * y + b * x));
+    };
+    if (lines > 1) {  // whole vectors
+        for (int64_t k = 0; k < n; ++k)
+            for (int64_t at = k * lines; at < (k + 1) * lines; at += lanes<S>) one(Vec<S>{}, at, c[k], s[k]);
+        return;
+    }
+    int64_t k = 0;
+    for (; k + lanes<S> <= n; k += lanes<S>) one(Vec<S>{}, k, load(c + k), load(s + k));
+    for (; k < n; ++k) one(S{}, k, c[k], s[k]);
+}
+
+// `transform` by a convolution. The inverse transform is the other one of parts swapped, before and after.
+template <class S> S* convolved(const TransformPlan<S>& plan, int64_t n, S* x, S* y, int64_t lines) {
+    const int64_t m = plan.longer, size = parts(n, lines), whole = parts(m, lines);
+    const S *c = plan.chirp.data(), *s = c + n, *b = plan.spectrum.data();
+    turn(n, lines, x, x + size, c, s, y, y + whole);
+    std::fill(y + n * lines, y + m * lines, S(0)), std::fill(y + whole + n * lines, y + whole + m * lines, S(0));
+    S* z = transform(*plan.inner, m, y, x, lines);
+    turn(m, lines, z, z + whole, b, b + m, z + whole, z);
+    S *other = z == x ? y : x, *made = transform(*plan.inner, m, z, other, lines), *out = made == x ? y : x;
+    turn(n, lines, made + whole, made, c, s, out, out + size);
+    return out;
+}
+
 // The transform of `lines` lines, number after number ([n][lines], parts apart), in x or in y: which, is returned.
 template <class S> S* transform(const TransformPlan<S>& plan, int64_t n, S* x, S* y, int64_t lines) {
+    if (plan.longer) return convolved(plan, n, x, y, lines);
     const int64_t size = parts(n, lines);
     for (const auto& s : plan.stages) {
         auto go = s.radix == 4 ? pass<4, S> : s.radix == 2 ? pass<2, S> : s.radix == 3 ? pass<3, S>
@@ -498,11 +576,12 @@ template <class S> void run(const TransformJob& job) {
     for (int64_t s : job.shape) count *= s;
     const bool halved = job.kind != TransformKind::complex && job.n % 2 == 0;
     const auto plan = plan_of<S>(halved ? job.n / 2 : job.n);
-    // short lines: some vectors of them at once
-    const int64_t wide = lanes<S> * std::clamp<int64_t>(512 / (job.n * lanes<S>), 1, MOST_LINES / lanes<S>);
-    const int64_t lines = count * 3 < lanes<S> ? 1 : count < wide ? lanes<S> : wide, blocks = (count + lines - 1) / lines;
+    // short lines: some vectors of them at once; long ones, which fill the caches, one after the other
+    const int64_t wide = lanes<S> * std::clamp<int64_t>(512 / (job.n * lanes<S>), 1, MOST_LINES / lanes<S>), numbers = plan->work(job.n + 2);
+    const bool alone = count * 3 < lanes<S> || numbers > LONGEST / lanes<S>;
+    const int64_t lines = alone ? 1 : count < wide ? lanes<S> : wide, blocks = (count + lines - 1) / lines;
     parallel(blocks, 1 + 2048 / (job.n * lines), [&](int64_t begin, int64_t end) {
-        const int64_t room = 2 * parts(job.n + 2, lines) + GAP;
+        const int64_t room = 2 * parts(numbers, lines) + GAP;
         Borrowed memory(2 * room, sizeof(S));
         S* x = static_cast<S*>(memory.start);
         int64_t from[MOST_LINES], to[MOST_LINES], index[MOST_DIMS] = {}, here = 0, there = 0;
@@ -535,12 +614,6 @@ template <class S> void run(const TransformJob& job) {
 
 template void run<float>(const TransformJob&);
 template void run<double>(const TransformJob&);
-
-bool transformable(int64_t n) {
-    for (int r = 2; r <= LARGEST_FACTOR && n > 1; ++r)
-        while (n % r == 0) n /= r;
-    return n == 1;
-}
 
 namespace {
 

@@ -9,8 +9,6 @@ namespace fw::fourier {
 
 constexpr int MOST_DIMS = 64;  // of a view
 
-bool transformable(int64_t n);  // whether there are transforms of this size, from 1 on
-
 enum class TransformKind { complex, forward_real, backward_real };
 
 // Lines of one dimension of an array: where they begin, and how far apart their numbers are, in bytes.
