@@ -6,9 +6,9 @@
 
 namespace fw::reflections {
 
-constexpr int64_t MOST_ROWS = 1024, MOST_COLUMNS = 64;  // of what is factored; beyond them LAPACK, which works in blocks
+constexpr int64_t MOST_BYTES = 1 << 20;  // of a matrix that is factored; beyond that LAPACK, which works in blocks
 
-// Of m x n matrices, in double precision whatever comes: R in the upper triangle of `packed`, and the reflections below it, of
+// Of m x n matrices, small ones in double precision whatever comes: R in the upper triangle of `packed`, and the reflections below it, of
 // which tau holds min(m, n).
 template <class T> void factor(const T* a, int64_t count, int64_t m, int64_t n, T* packed, T* tau);
 

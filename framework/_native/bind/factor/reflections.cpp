@@ -9,7 +9,7 @@ namespace {
 
 bool matrices(const Array& a) { return a.is_float() && a.ndim() >= 2 && a.size(); }
 bool small(const Array& a) {
-    return matrices(a) && a.shape(a.ndim() - 2) <= MOST_ROWS && a.shape(a.ndim() - 1) <= MOST_COLUMNS;
+    return matrices(a) && a.shape(a.ndim() - 2) * a.shape(a.ndim() - 1) * PyArray_ITEMSIZE(a.p) <= MOST_BYTES;
 }
 
 // Matrices m x n, `count` of them, and arrays of their batch with other last sizes.
@@ -55,7 +55,8 @@ nb::object geqrf(Array A) {
 // Q and R: "reduced" or "complete".
 nb::object small_qr(Array A, const std::string& mode) {
     if (!small(A) || (mode != "reduced" && mode != "complete")) return not_implemented();
-    if (mode == "complete" && A.shape(A.ndim() - 2) > MOST_COLUMNS) return not_implemented();
+    const int64_t m = A.shape(A.ndim() - 2);
+    if (mode == "complete" && m * m * PyArray_ITEMSIZE(A.p) > MOST_BYTES) return not_implemented();
     return of_type(A, [&](auto t) -> nb::object {
         using T = decltype(t);
         const Matrices a(A);
