@@ -14,6 +14,7 @@ from ..autograd.mode import no_grad
 from ..backends import array_module, on_device
 from ..config.listing import own as _own
 from ..errors import ShapeError
+from ..ops.linalg.decompositions import qr
 from ..ops.random.formula import Formula
 from ..random import Generator, normal_array, uniform_array
 from ..tensor import Tensor, wrap
@@ -232,7 +233,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
     xp, dtype = array_module(tensor._array), tensor._array.dtype
     values = _normal(tensor, (max(rows, columns), min(rows, columns)), generator)
-    q, r = xp.linalg.qr(values.astype("float32") if dtype == "float16" else values)
+    q, r = (part._array for part in qr(wrap(values.astype("float32") if dtype == "float16" else values)))
     q = q * xp.sign(xp.diagonal(r))  # makes the distribution uniform (Mezzadri 2006)
     q = (q.T if rows < columns else q) * gain
     return _fill(tensor, q.reshape(tensor.shape).astype(dtype))

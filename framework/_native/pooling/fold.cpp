@@ -80,6 +80,31 @@ template <class T> void fold_planes(const FoldAxis (&a)[2], int64_t planes, cons
     });
 }
 
+template <class T> void fold_windows(const Windows& w, const T* x, T* y) {
+    constexpr int64_t BLOCK = 2048;  // elements of a block of the result, which is summed up window by window
+    const int64_t places = std::max<int64_t>(1, BLOCK / w.inner), blocks = (w.length + places - 1) / places;
+    parallel(w.outer * blocks, 8, [&](int64_t first, int64_t last) {
+        for (int64_t b = first; b < last; ++b) {
+            const int64_t o = b / blocks, begin = b % blocks * places, end = std::min(w.length, begin + places);
+            const T* from = x + o * w.count * w.inner * w.size;
+            T* to = y + o * w.length * w.inner;
+            std::fill(to + begin * w.inner, to + end * w.inner, T(0));
+            const int64_t past = begin - w.size;  // windows that begin there, or before, have ended
+            for (int64_t t = past < 0 ? 0 : past / w.step + 1; t < w.count && t * w.step < end; ++t) {
+                const int64_t start = t * w.step, low = std::max(begin, start), high = std::min(end, start + w.size);
+                const T* window = from + t * w.inner * w.size - start;
+                if (w.inner == 1)
+                    for (int64_t p = low; p < high; ++p) to[p] += window[p];
+                else
+                    for (int64_t p = low; p < high; ++p)
+                        for (int64_t i = 0; i < w.inner; ++i) to[p * w.inner + i] += window[i * w.size + p];
+            }
+        }
+    });
+}
+
+template void fold_windows(const Windows&, const float*, float*);
+template void fold_windows(const Windows&, const double*, double*);
 template void unfold_planes(const FoldAxis (&)[2], int64_t, const float*, float*);
 template void unfold_planes(const FoldAxis (&)[2], int64_t, const double*, double*);
 template void fold_planes(const FoldAxis (&)[2], int64_t, const float*, float*);

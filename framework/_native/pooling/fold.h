@@ -26,4 +26,11 @@ bool fold_axes(FoldAxis (&a)[2], int64_t h, int64_t w, const Sizes& kernel, cons
 template <class T> void unfold_planes(const FoldAxis (&a)[2], int64_t planes, const T* x, T* y);
 template <class T> void fold_planes(const FoldAxis (&a)[2], int64_t planes, const T* y, T* x);
 
+// Windows of one dimension, `step` apart, and what lies before and behind that dimension.
+struct Windows {
+    int64_t outer, count, inner, size, step, length;
+};
+// The sum of windows x (outer, count, inner, size): y (outer, length, inner).
+template <class T> void fold_windows(const Windows& w, const T* x, T* y);
+
 }  // namespace fw::windows

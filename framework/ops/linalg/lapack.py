@@ -19,12 +19,19 @@ _LOOPS: Any = getattr(np.linalg, "_umath_linalg", None)
 def _made(name: str, A: Any, results: str) -> Any:
     """What NumPy's loop of that name makes of ``A``; None where ``numpy.linalg`` is to be called.
 
-    results: "r" for each real one, "c" for each complex one.
+    results: "r" for each real one, "c" for each complex one. Eigenvectors that are no orthogonal ones may
+    have either sign: those of small matrices have that of float64, as the native kernels' have.
     """
-    loop = getattr(_LOOPS, name, None)
-    if loop is None or type(A) is not np.ndarray or A.dtype.char not in "fd" or not A.size:
+    loop, char = getattr(_LOOPS, name, None), A.dtype.char
+    if loop is None or type(A) is not np.ndarray or char not in "fd" or not A.size:
         return None
-    return loop(A, signature=_signature(A.dtype.char, results))
+    if char == "d" or "c" not in results or A.shape[-1] > _SMALL:
+        return loop(A, signature=_signature(char, results))
+    made = loop(A, signature=_signature("d", results))
+    return tuple([x.astype("F") for x in made]) if len(results) > 1 else made.astype("F")
+
+
+_SMALL = 32
 
 
 @cache

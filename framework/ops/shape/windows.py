@@ -89,6 +89,7 @@ unfold_op = Op("unfold", "x", onnx="windows(x, dim, size, step)", runtime="windo
                batch=batch_windows,
                vjp={"x": lambda g, x_shape, dim, step: fold_windows(g, shape=x_shape, dim=dim, step=step)})
 fold_windows = Op("fold_windows", "x", kernel=_fold_kernel, jvp="linear", batch=batch_windows,
+                  native="fold_windows",
                   device=cuda.fold_windows,
                   infer=lambda x, *, shape, dim, step: Meta(shape, x.dtype),
                   vjp={"x": lambda g, x_shape, dim, step: unfold_op(

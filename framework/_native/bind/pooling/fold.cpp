@@ -45,7 +45,28 @@ nb::object fold(Array y, const Sizes& x_shape, const Sizes& kernel, const Sizes&
     return give(x);
 }
 
+nb::object fold_windows(Array x, const Sizes& shape, int64_t dim, int64_t step) {
+    const int ndim = int(shape.size());
+    if (!x.is_float() || !x.size() || !ndim || x.ndim() != ndim + 1 || dim < 0 || dim >= ndim || step < 1 || !countable(shape.data(), ndim))
+        return not_implemented();
+    Windows w{1, x.shape(int(dim)), 1, x.shape(ndim), step, shape[size_t(dim)]};
+    for (int d = 0; d < ndim; ++d) {
+        if (d != dim && shape[size_t(d)] != x.shape(d)) return not_implemented();
+        if (d != dim) (d < dim ? w.outer : w.inner) *= x.shape(d);
+    }
+    if (w.size > w.length || (w.count - 1) > (w.length - w.size) / step) return not_implemented();
+    const InRows rows(x);
+    NewArray y = new_array(ndim, reinterpret_cast<const npy_intp*>(shape.data()), x.type());
+    {
+        Release release(x.size() * 8);
+        if (x.is<float>()) fold_windows(w, rows.data<float>(), y.data<float>());
+        else fold_windows(w, rows.data<double>(), y.data<double>());
+    }
+    return give(y);
+}
+
 FW_BIND(m) {
+    m.def("fold_windows", &fold_windows, nb::arg("x"), nb::arg("shape"), nb::arg("dim"), nb::arg("step"));
     m.def("unfold", &unfold, nb::arg("x"), nb::arg("kernel"), nb::arg("stride"), nb::arg("padding"), nb::arg("dilation"));
     m.def("fold", &fold, nb::arg("y"), nb::arg("x_shape"), nb::arg("kernel"), nb::arg("stride"), nb::arg("padding"),
           nb::arg("dilation"));
