@@ -109,7 +109,10 @@ def _in_order(xs: list, best: dict, i: int, j: int) -> Tensor:
     return matmul(_in_order(xs, best, i, k), _in_order(xs, best, k + 1, j))
 
 
-_DEGREE = 15  # of the Taylor polynomial, for norms up to 1/2: its error is below 1e-17
+_DEGREE = 15  # of the Taylor polynomial on a GPU, for norms up to 1/2: its error is below 1e-17
+# up to which norm, of which degree, and in powers of which power: of the least products for small matrices, and of
+# the fewest squarings, which double the error of rounding, for large ones
+_POLYNOMIALS = {"f": ((0.5, 8, 3), (1.9, 12, 4)), "d": ((0.5, 15, 4), (1.6, 20, 5))}
 
 
 def _exp_kernel(xp: Any, A: Any) -> Any:
@@ -118,14 +121,26 @@ def _exp_kernel(xp: Any, A: Any) -> Any:
     largest = xp.abs(A).sum(axis=-2).max()
     about_to_read(largest, "matrix_exp, whose number of squarings depends on the norm,")
     largest = float(largest)
-    squarings = max(0, math.ceil(math.log2(largest / 0.5))) if 0.5 < largest < math.inf else 0
-    A = A / 2 ** squarings
-    one = xp.broadcast_to(xp.eye(A.shape[-1], dtype=A.dtype), A.shape)
-    out = one
-    for k in range(_DEGREE, 0, -1):
-        out = one + xp.matmul(A, out) / k
+    small, large = _POLYNOMIALS["f" if A.dtype.char in "fF" else "d"]
+    norm, degree, step = large if largest > small[0] else small
+    squarings = max(0, math.ceil(math.log2(largest / norm))) if norm < largest < math.inf else 0
+    out = _taylor(xp, A / 2 ** squarings if squarings else A, degree, step)
     for _ in range(squarings):
         out = xp.matmul(out, out)
+    return out
+
+
+def _taylor(xp: Any, A: Any, degree: int, step: int) -> Any:
+    """The polynomial, as one of A**step whose coefficients are polynomials (Paterson and Stockmeyer, 1973)."""
+    powers = [xp.eye(A.shape[-1], dtype=A.dtype), A]
+    while len(powers) <= step:
+        powers.append(xp.matmul(powers[-1], A))
+    out = None
+    for first in range(degree // step * step, -1, -step):
+        part = powers[0] * A.dtype.type(1 / math.factorial(first))
+        for k in range(1, min(step, degree - first + 1)):
+            part = part + powers[k] * A.dtype.type(1 / math.factorial(first + k))
+        out = part if out is None else part + xp.matmul(out, powers[step])
     return out
 
 
