@@ -22,6 +22,7 @@ namespace {
 constexpr int LARGEST_FACTOR = 112;  // beyond, convolutions take less time
 constexpr size_t MOST_PLANS = 32;
 constexpr int64_t MOST_LINES = 64;
+constexpr int64_t MOST_CONVOLVED = 1 << 22;
 constexpr int64_t LONGEST = 1 << 23;  // numbers of lines side by side
 
 // exp(-2 pi i k / n), the angle reduced to an eighth of the circle first
@@ -611,6 +612,8 @@ template <class S> void run(const TransformJob& job) {
         }
     });
 }
+
+bool is_quick(int64_t n) { return n <= MOST_CONVOLVED || !radices_of(n).empty(); }
 
 template void run<float>(const TransformJob&);
 template void run<double>(const TransformJob&);

@@ -9,6 +9,8 @@ namespace fw::fourier {
 
 constexpr int MOST_DIMS = 64;  // of a view
 
+bool is_quick(int64_t n);  // whether a transform of this size takes no room to speak of besides its numbers
+
 enum class TransformKind { complex, forward_real, backward_real };
 
 // Lines of one dimension of an array: where they begin, and how far apart their numbers are, in bytes.

@@ -110,8 +110,8 @@ def _in_order(xs: list, best: dict, i: int, j: int) -> Tensor:
 
 
 _DEGREE = 15  # of the Taylor polynomial on a GPU, for norms up to 1/2: its error is below 1e-17
-# up to which norm, of which degree, and in powers of which power: of the least products for small matrices, and of
-# the fewest squarings, which double the error of rounding, for large ones
+# up to which norm, of which degree, in powers of which power: of the least products for small matrices, and
+# of the fewest squarings, which double the error of rounding, for large ones
 _POLYNOMIALS = {"f": ((0.5, 8, 3), (1.9, 12, 4)), "d": ((0.5, 15, 4), (1.6, 20, 5))}
 
 
@@ -131,7 +131,7 @@ def _exp_kernel(xp: Any, A: Any) -> Any:
 
 
 def _taylor(xp: Any, A: Any, degree: int, step: int) -> Any:
-    """The polynomial, as one of A**step whose coefficients are polynomials (Paterson and Stockmeyer, 1973)."""
+    """The polynomial, as one of A**step with polynomials as coefficients (Paterson and Stockmeyer, 1973)."""
     powers = [xp.eye(A.shape[-1], dtype=A.dtype), A]
     while len(powers) <= step:
         powers.append(xp.matmul(powers[-1], A))

@@ -73,13 +73,13 @@ PyObject* called(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyObject* drawn_into(PyObject* bound, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
     enum { FUNCTION, NUMBERS, NAME, PLAIN };
     const auto part = [bound](int which) { return PyTuple_GET_ITEM(bound, which); };
-    PyObject *given[MOST] = {part(FUNCTION), args[0]}, *numbers = part(NUMBERS);
+    PyObject *given[MOST] = {part(FUNCTION), n ? args[0] : nullptr}, *numbers = part(NUMBERS);
     const Py_ssize_t most = PyTuple_GET_SIZE(numbers);
     const auto is_number = [](PyObject* x) {
         int over = 0;
         return PyFloat_CheckExact(x) || (PyLong_CheckExact(x) && (PyLong_AsLongLongAndOverflow(x, &over), !over));
     };
-    bool usual = !keywords && n >= 1 && n <= 1 + most && tensors::array_of(args[0]) && std::all_of(args + 1, args + n, is_number);
+    bool usual = !keywords && n && n <= 1 + most && tensors::array_of(args[0]) && std::all_of(args + 1, args + n, is_number);
     for (Py_ssize_t i = 0; usual && i < most; ++i) {
         given[2 + i] = i + 1 < n ? args[i + 1] : PyTuple_GET_ITEM(numbers, i);
         usual = given[2 + i] != Py_Ellipsis;

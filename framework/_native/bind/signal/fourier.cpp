@@ -8,7 +8,6 @@
 namespace fw::fourier {
 namespace {
 
-constexpr int64_t LARGEST = int64_t(1) << 32;  // of a size: beyond, products of places would not fit into 64 bits
 static_assert(NPY_MAXDIMS <= MOST_DIMS, "all arrays have few enough dimensions");
 
 template <class S> nb::object transformed(const Array& x, const Transform& t, int real_type, int complex_type) {
@@ -45,7 +44,7 @@ nb::object fft(Array x, const std::string& kind, std::vector<int64_t> dims, int6
         seen |= uint64_t(1) << d;
         const bool last = i + 1 == dims.size();
         const int64_t n = last ? size : x.shape(int(d)), had = kind == "irfft" && last ? n / 2 + 1 : n;
-        if (n > LARGEST || x.shape(int(d)) != had) return not_implemented();
+        if (!is_quick(n) || x.shape(int(d)) != had) return not_implemented();
         total *= double(n);
     }
     const std::string by = norm.is_none() ? "backward" : nb::cast<std::string>(norm);

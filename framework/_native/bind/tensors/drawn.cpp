@@ -267,9 +267,10 @@ struct Function {
     }
 };
 
+const Function* functions;  // of what is wanted, in order
+
 // The numbers in an array of their own.
 template <class T> nb::object by_function(State& state, Wanted kind, int64_t n, double a, double b) {
-    static const Function functions[] = {Function("log1p"), Function("tan"), Function("exp"), Function("log1p")};
     const npy_intp shape[] = {n};
     NewArray numbers = new_array(1, shape, sizeof(T) == 4 ? NPY_FLOAT : NPY_DOUBLE);
     T* t = numbers.data<T>();
@@ -306,6 +307,7 @@ nb::object into_formula(Array& words, nb::handle x, Wanted which, double a, doub
 }  // namespace
 
 FW_BIND(m) {
+    functions = new Function[4]{Function("log1p"), Function("tan"), Function("exp"), Function("log1p")};
     m.def("into_exponential", [](Array words, nb::handle x, double rate, nb::handle name) {
         return into_formula(words, x, EXPONENTIAL, rate, 0, rate, name);
     });

@@ -86,18 +86,19 @@ namespace {
 // Few truth values as numbers, one after the other; false, and nothing done, for others.
 bool few_as_numbers(PyArrayObject* a, PyArrayObject* truth) {
     constexpr npy_intp FEW = 256;
-    const npy_intp n = PyArray_SIZE(a);
+    const npy_intp n = PyArray_SIZE(truth);
     if (n > FEW || PyArray_TYPE(truth) != NPY_BOOL || !PyArray_IS_C_CONTIGUOUS(a) || !PyArray_IS_C_CONTIGUOUS(truth) || !PyArray_ISBEHAVED(a)) return false;
     const auto* from = static_cast<const npy_bool*>(PyArray_DATA(truth));
     const auto write = [&](auto number) {
+        if (!nobody_looks() || PyArray_SIZE(a) != n) return false;
         auto* to = static_cast<decltype(number)*>(PyArray_DATA(a));
         for (npy_intp i = 0; i < n; ++i) to[i] = decltype(number)(from[i]);
         return true;
     };
     switch (PyArray_TYPE(a)) {
-        case NPY_FLOAT: return nobody_looks() && write(0.0f);
-        case NPY_DOUBLE: return nobody_looks() && write(0.0);
-        case NPY_INT64: return nobody_looks() && write(int64_t(0));
+        case NPY_FLOAT: return write(0.0f);
+        case NPY_DOUBLE: return write(0.0);
+        case NPY_INT64: return write(int64_t(0));
         default: return false;
     }
 }
