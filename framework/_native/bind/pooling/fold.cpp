@@ -54,7 +54,7 @@ nb::object fold_windows(Array x, const Sizes& shape, int64_t dim, int64_t step) 
         if (d != dim && shape[size_t(d)] != x.shape(d)) return not_implemented();
         if (d != dim) (d < dim ? w.outer : w.inner) *= x.shape(d);
     }
-    if (w.size > w.length || (w.count - 1) > (w.length - w.size) / step) return not_implemented();
+    if (w.size > w.length || (w.count - 1) > (w.length - w.size) / step || step >= w.size) return not_implemented();  // no sum: a copy
     const InRows rows(x);
     NewArray y = new_array(ndim, reinterpret_cast<const npy_intp*>(shape.data()), x.type());
     {
