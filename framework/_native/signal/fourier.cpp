@@ -19,11 +19,11 @@
 namespace fw::fourier {
 namespace {
 
-constexpr int LARGEST_FACTOR = 112;  // beyond, convolutions take less time
+constexpr int LARGEST_FACTOR = 256;
 constexpr size_t MOST_PLANS = 32;
 constexpr int64_t MOST_LINES = 64;
 constexpr int64_t MOST_CONVOLVED = 1 << 22;
-constexpr int64_t LONGEST = 1 << 23;  // numbers of lines side by side
+constexpr int64_t LONGEST = 1 << 22;  // numbers of lines side by side
 
 // exp(-2 pi i k / n), the angle reduced to an eighth of the circle first
 void root(int64_t k, int64_t n, double& re, double& im) {
@@ -85,14 +85,23 @@ int64_t quickest_from(int64_t least) {
     return best;
 }
 
-template <class S> std::shared_ptr<TransformPlan<S>> plan_of(int64_t n);
+// Whether a convolution takes less time than the stages of these radices: as measured (AVX-512, float32). A stage of a large one has whole
+// vectors where lines lie side by side, or where stages of 4 come before it.
+bool is_convolved(int64_t n, const std::vector<int>& radices, bool alone) {
+    if (radices.empty()) return n > 1;
+    int64_t products = 0, before = 1;  // of a large radix, for each number
+    for (int r : radices) (r > 5 ? products : before) += r > 5 ? r : before * (r == 4 ? 3 : 0);
+    return double(products) > (alone && before < 16 ? 50 : 24 * std::log2(double(n)) - 35);
+}
+
+template <class S> std::shared_ptr<TransformPlan<S>> plan_of(int64_t n, bool alone);
 template <class S> S* transform(const TransformPlan<S>& plan, int64_t n, S* x, S* y, int64_t lines);
 int64_t parts(int64_t n, int64_t lines);
 
 // k n = (k^2 + n^2 - (n - k)^2) / 2: a transform is a convolution with exp(pi i k^2 / n), but for factors.
 template <class S> void plan_convolution(TransformPlan<S>& plan, int64_t n) {
     const int64_t m = quickest_from(2 * n - 1), size = parts(m, 1);
-    plan.longer = m, plan.inner = plan_of<S>(m);
+    plan.longer = m, plan.inner = plan_of<S>(m, false);
     plan.chirp.resize(size_t(2 * n)), plan.spectrum.resize(size_t(2 * m));
     std::vector<double> x(size_t(2 * size)), y(size_t(2 * size));
     for (int64_t k = 0; k < n; ++k) {
@@ -101,14 +110,14 @@ template <class S> void plan_convolution(TransformPlan<S>& plan, int64_t n) {
         plan.chirp[size_t(k)] = S(re), plan.chirp[size_t(n + k)] = S(im);
         for (int64_t at : {k, (m - k) % m}) x[size_t(at)] = re / double(m), x[size_t(size + at)] = -im / double(m);
     }
-    const double* z = transform(*plan_of<double>(m), m, x.data(), y.data(), 1);
+    const double* z = transform(*plan_of<double>(m, false), m, x.data(), y.data(), 1);
     for (int64_t k = 0; k < m; ++k) plan.spectrum[size_t(k)] = S(z[k]), plan.spectrum[size_t(m + k)] = S(z[size + k]);
 }
 
-template <class S> std::shared_ptr<TransformPlan<S>> make_plan(int64_t n) {
+template <class S> std::shared_ptr<TransformPlan<S>> make_plan(int64_t n, bool alone) {
     auto plan = std::make_shared<TransformPlan<S>>();
-    const std::vector<int> radices = radices_of(n);
-    if (n > 1 && radices.empty()) plan_convolution(*plan, n);
+    std::vector<int> radices = radices_of(n);
+    if (is_convolved(n, radices, alone)) plan_convolution(*plan, n), radices.clear();
     int64_t before = 1;
     double re, im;
     for (int r : radices) {
@@ -137,18 +146,19 @@ template <class S> std::shared_ptr<TransformPlan<S>> make_plan(int64_t n) {
 }
 
 // Plans are made once; a few stay.
-template <class S> std::shared_ptr<TransformPlan<S>> plan_of(int64_t n) {
+template <class S> std::shared_ptr<TransformPlan<S>> plan_of(int64_t n, bool alone) {
+    const int64_t key = 2 * n + alone;
     static std::mutex lock;
     static std::map<int64_t, std::shared_ptr<TransformPlan<S>>> known;
     {
         const std::lock_guard<std::mutex> guard(lock);
-        auto found = known.find(n);
+        auto found = known.find(key);
         if (found != known.end()) return found->second;
     }
-    auto plan = make_plan<S>(n);
+    auto plan = make_plan<S>(n, alone);
     const std::lock_guard<std::mutex> guard(lock);
     if (known.size() >= MOST_PLANS) known.erase(known.begin());
-    known[n] = plan;
+    known[key] = plan;
     return plan;
 }
 
@@ -576,10 +586,11 @@ template <class S> void run(const TransformJob& job) {
     int64_t count = 1;
     for (int64_t s : job.shape) count *= s;
     const bool halved = job.kind != TransformKind::complex && job.n % 2 == 0;
-    const auto plan = plan_of<S>(halved ? job.n / 2 : job.n);
     // short lines: some vectors of them at once; long ones, which fill the caches, one after the other
-    const int64_t wide = lanes<S> * std::clamp<int64_t>(512 / (job.n * lanes<S>), 1, MOST_LINES / lanes<S>), numbers = plan->work(job.n + 2);
-    const bool alone = count * 3 < lanes<S> || numbers > LONGEST / lanes<S>;
+    const int64_t wide = lanes<S> * std::clamp<int64_t>(512 / (job.n * lanes<S>), 1, MOST_LINES / lanes<S>);
+    const bool alone = count * 3 < lanes<S> || job.n > LONGEST / lanes<S>;
+    const auto plan = plan_of<S>(halved ? job.n / 2 : job.n, alone);
+    const int64_t numbers = plan->work(job.n + 2);
     const int64_t lines = alone ? 1 : count < wide ? lanes<S> : wide, blocks = (count + lines - 1) / lines;
     parallel(blocks, 1 + 2048 / (job.n * lines), [&](int64_t begin, int64_t end) {
         const int64_t room = 2 * parts(numbers, lines) + GAP;
