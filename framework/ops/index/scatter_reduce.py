@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import FLOATING
-from ...errors import ShapeError
+from ...errors import DTypeError, ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor
 from ..pointwise.arithmetic import mul_op, over
@@ -86,6 +86,11 @@ def _integer_limits(dtype: Any) -> tuple[int, int]:
 _STRAIGHT = ("sum", "prod", "amax", "amin")
 
 
+def _refuse_mean_of_truth(x: Any, reduce: str, op: str) -> None:
+    if reduce == "mean" and x.dtype.category == 0:
+        raise DTypeError(f"{op}: truth values have no mean; convert the tensors first, e.g. input.float()")
+
+
 def _scatter_reduce_into(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
                          include_self: bool = True) -> Any:
     if reduce not in _STRAIGHT or include_self is not True or not isinstance(src, Tensor):
@@ -108,7 +113,7 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     if reduce not in WAYS:
         raise ValueError(f"scatter_reduce: reduce must be one of {', '.join(WAYS)}, got {reduce!r}")
     at, index = _check(input, dim, index, "scatter_reduce")
-    tensor_arg(src, "scatter_reduce", "src")
+    tensor_arg(src, "scatter_reduce", "src"), _refuse_mean_of_truth(input, reduce, "scatter_reduce")
     if reduce in ("amax", "amin"):
         real_arg(input, "scatter_reduce")
     if not index._array.size:
@@ -192,6 +197,7 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
         raise ValueError(f"index_reduce: reduce must be one of {', '.join(WAYS[1:])}, got {reduce!r}")
     at = one_dim(dim, tensor_arg(input, "index_reduce").ndim, "index_reduce")
     tensor_arg(source, "index_reduce", "source"), tensor_arg(index, "index_reduce", "index")
+    _refuse_mean_of_truth(input, reduce, "index_reduce")
     wanted = (*input.shape[:at], index.numel(), *input.shape[at + 1:]) if input.ndim else source.shape
     if index.ndim > 1 or source.shape != wanted:
         raise ShapeError(f"index_reduce: index must be (n) and source {list(wanted)}, got shapes "

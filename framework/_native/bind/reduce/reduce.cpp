@@ -1,6 +1,7 @@
 // Sums, means, norms, products, extremes and truth over any dimensions.
 #include "bind/program/program_fold.h"
 #include "bind/reduce/arrays.h"
+#include "bind/tensors/tensors.h"
 #include "reduce/counts.h"
 #include "reduce/totals.h"
 
@@ -19,17 +20,6 @@ nb::object total(const Array& x, nb::handle dims, bool keepdim, bool divided) {
     return fold_halves(x, dims, {divided ? Reduction::mean : Reduction::sum, 0, keepdim, 0});
 }
 
-// The memory of an array as numbers of another type.
-nb::object seen_as_type(PyArrayObject* a, int type, int ndim, npy_intp* shape, npy_intp* strides) {
-    PyArrayObject* made = reinterpret_cast<PyArrayObject*>(
-        PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(type), ndim, shape, strides, PyArray_DATA(a), PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, nullptr));
-    if (!made) throw nb::python_error();
-    nb::object view = nb::steal(reinterpret_cast<PyObject*>(made));
-    Py_INCREF(a);
-    if (PyArray_SetBaseObject(made, reinterpret_cast<PyObject*>(a)) < 0) throw nb::python_error();
-    return view;
-}
-
 // Complex numbers by their parts, which are a last dimension.
 nb::object total_of_parts(const Array& x, nb::handle dims, bool keepdim) {
     const bool narrow = x.type() == NPY_CFLOAT;
@@ -38,12 +28,12 @@ nb::object total_of_parts(const Array& x, nb::handle dims, bool keepdim) {
     if (ndim >= std::min(MOST, NPY_MAXDIMS)) return not_implemented();
     std::copy(x.shape(), x.shape() + ndim, shape), std::copy(x.strides(), x.strides() + ndim, strides);
     shape[ndim] = 2, strides[ndim] = narrow ? 4 : 8;
-    const nb::object parts = seen_as_type(x.p, narrow ? NPY_FLOAT : NPY_DOUBLE, ndim + 1, shape, strides);
+    const nb::object parts = tensors::seen_as(x.p, ndim + 1, shape, strides, 0, narrow ? NPY_FLOAT : NPY_DOUBLE);
     const nb::object made = total(nb::cast<Array>(parts), dims, keepdim, false);
     if (made.is(not_implemented())) return made;
     const Array sums = nb::cast<Array>(made);
     std::copy(sums.shape(), sums.shape() + sums.ndim() - 1, shape), std::copy(sums.strides(), sums.strides() + sums.ndim() - 1, strides);
-    return seen_as_type(sums.p, x.type(), sums.ndim() - 1, shape, strides);
+    return tensors::seen_as(sums.p, sums.ndim() - 1, shape, strides, 0, x.type());
 }
 
 nb::object sum(Array x, nb::handle dims, bool keepdim) {

@@ -47,10 +47,11 @@ PyObject* are_floating(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 }  // namespace
 
-nb::object seen_as(PyArrayObject* a, int ndim, npy_intp* shape, npy_intp* strides, npy_intp offset) {
-    Py_INCREF(PyArray_DESCR(a));
-    nb::object seen = taken(PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a), ndim, shape, strides, PyArray_BYTES(a) + offset,
-                                                 PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, nullptr));
+nb::object seen_as(PyArrayObject* a, int ndim, const npy_intp* shape, const npy_intp* strides, npy_intp offset, int type, bool writeable) {
+    PyArray_Descr* descr = type < 0 ? PyArray_DESCR(a) : PyArray_DescrFromType(type);
+    if (type < 0) Py_INCREF(descr);
+    nb::object seen = taken(PyArray_NewFromDescr(&PyArray_Type, descr, ndim, const_cast<npy_intp*>(shape), const_cast<npy_intp*>(strides),
+                                                 PyArray_BYTES(a) + offset, writeable ? PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE : 0, nullptr));
     Py_INCREF(a);
     if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(seen.ptr()), reinterpret_cast<PyObject*>(a)) < 0)
         throw nb::python_error();

@@ -52,8 +52,9 @@ inline PyArrayObject* unwatched(PyObject* x) {
     PyArrayObject* a = array_of(x);
     return a && !here_of(quiet, word_run).is_none() ? a : nullptr;
 }
-// The memory of an array in another shape, with other strides, from an offset on.
-nb::object seen_as(PyArrayObject* a, int ndim, npy_intp* shape, npy_intp* strides, npy_intp offset = 0);
+// The memory of an array in another shape, with other strides, from an offset on; as numbers of another type, if one is given.
+nb::object seen_as(PyArrayObject* a, int ndim, const npy_intp* shape, const npy_intp* strides, npy_intp offset = 0, int type = -1,
+                   bool writeable = true);
 // The version counter of a tensor, shared with its views.
 nb::object counter_of(PyObject* x);
 // Nodes of the classes in `node.py`.

@@ -238,16 +238,7 @@ Settings settings_of(std::initializer_list<std::pair<PyObject*, nb::object>> giv
 
 // An array of these elements of the memory of `s`; `type`: of what they are, if not of what s is.
 nb::object array_over(const Source& s, const Seen& seen, int type = -1) {
-    PyArray_Descr* descr = type < 0 ? PyArray_DESCR(s.a) : PyArray_DescrFromType(type);
-    if (type < 0) Py_INCREF(descr);
-    const int flags = seen.writeable ? PyArray_FLAGS(s.a) & NPY_ARRAY_WRITEABLE : 0;
-    nb::object array = taken(PyArray_NewFromDescr(&PyArray_Type, descr, seen.ndim, const_cast<npy_intp*>(seen.shape),
-                                                  const_cast<npy_intp*>(seen.strides), PyArray_BYTES(s.a) + seen.offset,
-                                                  flags, nullptr));
-    Py_INCREF(s.a);
-    if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), reinterpret_cast<PyObject*>(s.a)) < 0)
-        throw nb::python_error();
-    return array;
+    return seen_as(s.a, seen.ndim, seen.shape, seen.strides, seen.offset, type, seen.writeable);
 }
 
 // The tensor over these elements of the memory of `s`, as a call of `op`.
