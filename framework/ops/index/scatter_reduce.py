@@ -113,7 +113,8 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     if reduce not in WAYS:
         raise ValueError(f"scatter_reduce: reduce must be one of {', '.join(WAYS)}, got {reduce!r}")
     at, index = _check(input, dim, index, "scatter_reduce")
-    tensor_arg(src, "scatter_reduce", "src"), _refuse_mean_of_truth(input, reduce, "scatter_reduce")
+    tensor_arg(src, "scatter_reduce", "src")
+    _refuse_mean_of_truth(input, reduce, "scatter_reduce")
     if reduce in ("amax", "amin"):
         real_arg(input, "scatter_reduce")
     if not index._array.size:
