@@ -87,7 +87,7 @@ def test_dimensions_from_the_33rd_on_are_told_apart() -> None:
 @pytest.mark.parametrize("n", [109, 113, 127, 211, 226, 257, 514, 633, 997, 1994, 4099, 100_003])
 @pytest.mark.parametrize(("narrow", "most"), [(True, 2e-6), (False, 1e-14)])
 def test_sizes_with_a_large_prime_factor_are_transformed(n: int, narrow: bool, most: float) -> None:
-    """By a convolution; the first one has a kernel."""
+    """By a convolution, or by stages: one line often by the first, many by the second."""
     rng = np.random.default_rng(n)
     for lines in (1, 3, 16, 17, 40) if n < 10_000 else (1, 20):
         real = rng.standard_normal((lines, n))

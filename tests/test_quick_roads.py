@@ -399,9 +399,13 @@ def test_numbers_are_drawn_as_the_long_way_draws_them() -> None:
                 assert drawn[0] == drawn[1] == drawn[2], (name, dtype)
     x = fw.zeros(3)
     for call in (lambda: x.exponential_(1.0, 2.0), lambda: x.geometric_(), lambda: x.random_(1, 2, 3),
-                 lambda: x.uniform_("a"), lambda: x.cauchy_(1, 2, 3)):
+                 lambda: x.cauchy_(1, 2, 3), lambda: x.uniform_(0, low=1), lambda: x.normal_(sigma=1)):
         with pytest.raises(TypeError):
             call()
+    for name, args in (("uniform_", ("a",)), ("normal_", (0, [1])), ("exponential_", ("a",)),
+                       ("cauchy_", (None,)), ("log_normal_", (0, "a")), ("geometric_", ("a",))):
+        with pytest.raises(TypeError, match=f"{name}: .* must be a number, got"):
+            getattr(x, name)(*args)
     for wrong in (lambda: x.exponential_(-1.0), lambda: x.cauchy_(0, 0), lambda: x.log_normal_(0, 0),
                   lambda: x.geometric_(1.0), lambda: x.geometric_(0), lambda: x.random_(3, 3)):
         with pytest.raises(ValueError):

@@ -31,7 +31,7 @@ def _made(name: str, A: Any, results: str) -> Any:
     return tuple([x.astype("F") for x in made]) if len(results) > 1 else made.astype("F")
 
 
-_SMALL = 32
+_SMALL = 32  # rows that the native kernels take
 
 
 @cache

@@ -11,7 +11,7 @@ from ... import _native
 from ...backends import on_device
 from ...backends.native import converted
 from ...dtypes import FLOATING, DType, finfo, float32
-from ...errors import DTypeError, ShapeError
+from ...errors import DTypeError, ShapeError, kind_of
 from ...quiet import quiet
 from ...random import (
     Generator,
@@ -96,8 +96,15 @@ def _real(x: Tensor, op: str) -> None:
         raise DTypeError(f"{op}: wanted a real floating tensor, this one is {x.dtype}")
 
 
-def _positive(value: Any, op: str, name: str) -> Any:
+def _number(value: Any, op: str, name: str) -> Any:
     value = number_arg(value, op, name)
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{op}: {name} must be a number, got {kind_of(value)}")
+    return value
+
+
+def _positive(value: Any, op: str, name: str) -> Any:
+    value = _number(value, op, name)
     if not value > 0:
         raise ValueError(f"{op}: {name} must be positive, got {value}")
     return value
@@ -108,19 +115,20 @@ def _wide(x: Tensor) -> Any:
     return float32.numpy if x.itemsize == 2 else x.dtype.numpy
 
 
-def _drawn(function: str, *numbers: Any) -> Callable:
+def _drawn(function: str, **numbers: Any) -> Callable:
     """A decorator: a call with numbers alone is answered by that native function of the generator's state,
     the tensor, the numbers and the method's name. numbers: of a call without, ``...`` where one is needed.
     """
     def mark(method: Callable) -> Callable:
         if not hasattr(_native.module, "drawn_into"):
             return method
-        return entered(method, _native.module.drawn_into(function, numbers, method.__name__, method))
+        return entered(method, _native.module.drawn_into(function, tuple(numbers), tuple(numbers.values()),
+                                                         method.__name__, method))
     return mark
 
 
 @public("", method=True)
-@_drawn("into_uniform", 0.0, 1.0)
+@_drawn("into_uniform", low=0.0, high=1.0)
 def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None,
              **bounds: float) -> Tensor:
     """Fill with numbers uniform in [low, high); PyTorch's names ``from`` and ``to`` work as well.
@@ -131,15 +139,14 @@ def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: G
     tensor([3., 3.])
     """
     if generator is None and not bounds and type(low) in _NUMBERS and type(high) in _NUMBERS:
-        if drawn_at_once("into_uniform", input, low, high, "uniform_") is input:
-            return input
         if low == 0 and high == 1:
             if _filled_at_once(input, "uniform_", "philox_uniform", 0, 1):
                 return input
         elif -1e30 < low <= high < 1e30 and _filled_at_once(
                 input, "uniform_", "philox_uniform", low, high - low, high):
             return input
-    low, high = _bounds(low, high, bounds, "uniform_")
+    low, high = [_number(v, "uniform_", name)
+                 for v, name in zip(_bounds(low, high, bounds, "uniform_"), ("from", "to"))]
     if tensor_arg(input, "uniform_").is_complex():
         uniform_(view_as_real(input), low, high, generator=generator)
         return input
@@ -174,7 +181,7 @@ def _bounds(low: Any, high: Any, named: dict, op: str) -> tuple[Any, Any]:
 
 
 @public("", method=True)
-@_drawn("into_normal", 0.0, 1.0)
+@_drawn("into_normal", mean=0.0, std=1.0)
 def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
             generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers. Raises ValueError for a negative std.
@@ -182,14 +189,12 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
     >>> fw.zeros(2).normal_(3.0, 0.0)
     tensor([3., 3.])
     """
-    if generator is None and type(mean) in _NUMBERS and type(std) in _NUMBERS \
-            and drawn_at_once("into_normal", input, mean, std, "normal_") is input:
-        return input
     if generator is None and type(mean) in _NUMBERS and type(std) in _NUMBERS and 0 <= std < 1e30 \
             and -1e30 < mean < 1e30 and _filled_at_once(
                 input, "normal_", "philox_normal", mean, std):
         return input
     floating(input, "normal_")
+    mean, std = _number(mean, "normal_", "mean"), _number(std, "normal_", "std")
     if not std >= 0:
         raise ValueError(f"normal_: std must not be negative, got {std}")
 
@@ -208,7 +213,7 @@ def _moved(array: Any, x: Tensor) -> Any:
 
 
 @public("", method=True)
-@_drawn("into_random", None, None)
+@_drawn("into_random", low=None, high=None)
 def random_(input: Tensor, low: Any = None, high: Any = None, *, generator: Generator | None = None,
             **bounds: int) -> Tensor:
     """Fill with integers: ``random_(from, to)`` in [from, to), ``random_(to)`` in [0, to).
@@ -221,12 +226,6 @@ def random_(input: Tensor, low: Any = None, high: Any = None, *, generator: Gene
     if bounds:
         low, high = _bounds(low, high, bounds, "random_")
     kind = input.dtype
-    if high is None and not bounds and generator is None:
-        top = _exact_integers(kind)
-        if low is not None:
-            top = low if type(low) is int and 0 < low <= top else 0
-        if top and drawn_at_once("into_integers", input, 0, top, "random_") is input:
-            return input
     if low is None and high is None:
         low, high = 0, _exact_integers(kind)
     elif high is None:
@@ -254,7 +253,7 @@ def _exact_integers(kind: DType) -> int:
 
 
 @public("", method=True)
-@_drawn("into_exponential", 1.0)
+@_drawn("into_exponential", lambd=1.0)
 def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of density ``lambd * exp(-lambd * t)``; 0 never occurs in float32 and float64.
 
@@ -263,9 +262,6 @@ def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | No
     >>> bool((fw.zeros(100).exponential_() > 0).all())
     True
     """
-    if generator is None and type(lambd) in _NUMBERS and lambd > 0 and drawn_at_once(
-            "into_exponential", input, float(lambd), "exponential_") is input:
-        return input
     _real(input, "exponential_")
     lambd = _positive(lambd, "exponential_", "lambd")
     kind = _wide(input)
@@ -282,7 +278,7 @@ _waiting_time = Formula("-log1p(-maximum(u, least)) / rate", "u, least, rate")
 
 
 @public("", method=True)
-@_drawn("into_cauchy", 0.0, 1.0)
+@_drawn("into_cauchy", median=0.0, sigma=1.0)
 def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
             generator: Generator | None = None) -> Tensor:
     """Fill with numbers of density ``sigma / (pi * (sigma**2 + (t - median)**2))``.
@@ -292,11 +288,8 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
     >>> fw.zeros(3).cauchy_().shape
     (3,)
     """
-    if generator is None and type(median) in _NUMBERS and type(sigma) in _NUMBERS and sigma > 0 \
-            and drawn_at_once("into_cauchy", input, float(median), float(sigma), "cauchy_") is input:
-        return input
     _real(input, "cauchy_")
-    median, sigma = number_arg(median, "cauchy_", "median"), _positive(sigma, "cauchy_", "sigma")
+    median, sigma = _number(median, "cauchy_", "median"), _positive(sigma, "cauchy_", "sigma")
 
     def draw() -> Any:
         u = uniform_array(input.shape, _wide(input), input.device, generator)
@@ -308,7 +301,7 @@ _ratio = Formula("middle + spread * tan(3.141592653589793 * (u - 0.5))", "u, mid
 
 
 @public("", method=True)
-@_drawn("into_log_normal", 1.0, 2.0)
+@_drawn("into_log_normal", mean=1.0, std=2.0)
 def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
                 generator: Generator | None = None) -> Tensor:
     """Fill with numbers whose logarithms are normal, of that mean and that standard deviation.
@@ -318,11 +311,8 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
     >>> bool((fw.zeros(100).log_normal_() > 0).all())
     True
     """
-    if generator is None and type(mean) in _NUMBERS and type(std) in _NUMBERS and std > 0 and drawn_at_once(
-            "into_log_normal", input, float(mean), float(std), "log_normal_") is input:
-        return input
     _real(input, "log_normal_")
-    mean, std = number_arg(mean, "log_normal_", "mean"), _positive(std, "log_normal_", "std")
+    mean, std = _number(mean, "log_normal_", "mean"), _positive(std, "log_normal_", "std")
 
     def draw() -> Any:
         standard = normal_array(input.shape, _wide(input), input.device, generator)
@@ -334,7 +324,7 @@ _exp_spread = Formula("exp(z * s + m)", "z, s, m")
 
 
 @public("", method=True)
-@_drawn("into_geometric", ...)
+@_drawn("into_geometric", p=...)
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with the number of the first success, 1, 2, ..., in trials of probability ``p``.
 
@@ -343,10 +333,7 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     >>> bool((fw.zeros(100).geometric_(0.5) >= 1).all())
     True
     """
-    if generator is None and type(p) is float and 0 < p < 1 \
-            and drawn_at_once("into_geometric", input, p, "geometric_") is input:
-        return input
-    p = number_arg(p, "geometric_", "p")
+    p = _number(p, "geometric_", "p")
     if not 0 < p < 1:
         raise ValueError(f"geometric_: p must be between 0 and 1, got {p}")
     if tensor_arg(input, "geometric_").dtype.category == 0 or input.is_complex():

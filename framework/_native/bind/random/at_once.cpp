@@ -68,23 +68,26 @@ PyObject* called(PyObject*, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* { return drawn_at_once(args, n).release().ptr(); });
 }
 
-// What a method that draws into its tensor does with numbers alone, in order. bound: (name of the native function, the numbers of a call
-// without, `...` where there must be one, name of the method, that method of Python, which answers where this does not do)
+// What a method that draws into its tensor does with numbers alone. bound: (name of the native function, names of the numbers, the
+// numbers of a call without, `...` where there must be one, name of the method, that method of Python, which answers where this does not do)
 PyObject* drawn_into(PyObject* bound, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-    enum { FUNCTION, NUMBERS, NAME, PLAIN };
+    enum { FUNCTION, NAMES, NUMBERS, NAME, PLAIN };
     const auto part = [bound](int which) { return PyTuple_GET_ITEM(bound, which); };
-    PyObject *given[MOST] = {part(FUNCTION), n ? args[0] : nullptr}, *numbers = part(NUMBERS);
-    const Py_ssize_t most = PyTuple_GET_SIZE(numbers);
+    PyObject *given[MOST] = {part(FUNCTION), n ? args[0] : nullptr}, *names = part(NAMES);
+    const Py_ssize_t most = PyTuple_GET_SIZE(names), more = keywords ? PyTuple_GET_SIZE(keywords) : 0;
     const auto is_number = [](PyObject* x) {
         int over = 0;
         return PyFloat_CheckExact(x) || (PyLong_CheckExact(x) && (PyLong_AsLongLongAndOverflow(x, &over), !over));
     };
-    bool usual = !keywords && n && n <= 1 + most && tensors::array_of(args[0]) && std::all_of(args + 1, args + n, is_number);
-    for (Py_ssize_t i = 0; usual && i < most; ++i) {
-        given[2 + i] = i + 1 < n ? args[i + 1] : PyTuple_GET_ITEM(numbers, i);
-        usual = given[2 + i] != Py_Ellipsis;
+    bool usual = n && n <= 1 + most && tensors::array_of(args[0]) && std::all_of(args + 1, args + n + more, is_number);
+    for (Py_ssize_t i = 0; usual && i < most; ++i) given[2 + i] = i + 1 < n ? args[i + 1] : PyTuple_GET_ITEM(part(NUMBERS), i);
+    for (Py_ssize_t i = 0; usual && i < more; ++i) {
+        Py_ssize_t at = n - 1;  // of those that were not given by their places
+        while (at < most && PyUnicode_Compare(PyTuple_GET_ITEM(names, at), PyTuple_GET_ITEM(keywords, i))) ++at;
+        usual = at < most;
+        if (usual) given[2 + at] = args[n + i];
     }
-    if (usual) {
+    if (usual && std::find(given + 2, given + 2 + most, Py_Ellipsis) == given + 2 + most) {
         given[2 + most] = part(NAME);
         PyObject* made = guarded([&]() -> PyObject* { return drawn_at_once(given, 3 + most).release().ptr(); });
         if (!made || made == args[0]) return made;
@@ -120,9 +123,12 @@ void start_default(uint64_t seed) {
 FW_BIND(m) {
     if (PyModule_AddFunctions(m.ptr(), methods) < 0) throw nb::python_error();
     functions = PyModule_GetDict(m.ptr());
-    m.def("drawn_into", [](nb::str function, nb::tuple numbers, nb::str name, nb::object plain) {
-        if (PyTuple_GET_SIZE(numbers.ptr()) + 3 > MOST) throw nb::value_error("drawn_into: too many numbers");
-        return taken(PyCFunction_NewEx(&drawing, nb::make_tuple(function, numbers, name, plain).ptr(), nullptr));
+    m.def("drawn_into", [](nb::str function, nb::tuple names, nb::tuple numbers, nb::str name, nb::object plain) {
+        const Py_ssize_t n = PyTuple_GET_SIZE(names.ptr());
+        if (n + 3 > MOST || PyTuple_GET_SIZE(numbers.ptr()) != n) throw nb::value_error("drawn_into: wanted a few numbers, and a name for each");
+        for (nb::handle one : names)
+            if (!PyUnicode_Check(one.ptr())) throw nb::type_error("drawn_into: names must be strings");
+        return taken(PyCFunction_NewEx(&drawing, nb::make_tuple(function, names, numbers, name, plain).ptr(), nullptr));
     });
     m.def("set_up_draws", [](nb::object threads, nb::object generator) {
         const std::pair<PyObject**, const char*> words[] = {

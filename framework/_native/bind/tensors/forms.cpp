@@ -79,10 +79,6 @@ nb::object view_taken(PyObject* form, PyObject* const* args, Py_ssize_t n, PyObj
     return nb::borrow(x);
 }
 
-}  // namespace
-
-namespace {
-
 // Few truth values as numbers, one after the other; false, and nothing done, for others.
 bool few_as_numbers(PyArrayObject* a, PyArrayObject* truth) {
     constexpr npy_intp FEW = 256;
