@@ -7,7 +7,7 @@ import numpy as np
 
 from ... import _native
 from ...backends.native import native_or
-from ...dtypes import FLOAT, FLOATING, INEXACT, complex128, float64, get_default_dtype
+from ...dtypes import FLOAT, INEXACT, complex128, float64, get_default_dtype
 from ...errors import DivisionError, DTypeError, LayoutError, kind_of
 from ...quiet import quiet
 from ...tensor import Tensor
@@ -253,6 +253,7 @@ def _rpow(input: Any, other: Any) -> Tensor:
     return NotImplemented if is_foreign(other) else _power(_base(other, input), input)
 
 
+_NUMBERS = (int, float)
 _MOST = 1 << 63  # of the whole numbers that an element may be
 
 
@@ -292,32 +293,25 @@ def _power_function(operator: bool) -> Callable:
         """
         if autocast.used and out is None:
             input, exponent = map(autocast.in_float32_on_a_gpu, (input, exponent))
-        if (type(exponent) is int or type(exponent) is float) and type(input) is Tensor and out is None:
-            try:  # what most calls are
-                if input._array.dtype.kind in FLOATING:
-                    return square(input) if exponent == 2 else sqrt(input) if exponent == 0.5 else \
-                        _power(input, exponent)
-            except LayoutError:  # a sparse tensor, which has no array
-                pass
-        if isinstance(input, Tensor) and isinstance(exponent, int | float) and not isinstance(exponent, bool):
+        placed = {} if out is None else {"out": out}  # without, a function goes straight to its kernel
+        if isinstance(input, Tensor) and isinstance(exponent, _NUMBERS) and type(exponent) is not bool:
             try:
                 kind = input._array.dtype.kind
             except LayoutError:  # a sparse tensor, which has no array
                 return _power.op.run(input, exponent)
             if exponent == 2 and kind in "fciV":
-                return square(input if isinstance(exponent, int) else _at_least_float(input), out=out)
+                return square(input if isinstance(exponent, int) else _at_least_float(input), **placed)
             if exponent == 0.5:
-                return sqrt(input, out=out)
+                return sqrt(input, **placed)
             if kind == "c" and exponent in (3, -1):  # a tenth of the time of the power
-                return reciprocal(input, out=out) if exponent < 0 else mul(square(input), input, out=out)
+                return reciprocal(input, **placed) if exponent < 0 else mul(square(input), input, **placed)
             if exponent < 0 and isinstance(exponent, int) and kind in "iub":
                 raise ValueError(f"pow: an integer tensor to the power {exponent} has no integer result; "
                                  f"convert it first, e.g. input.float()")
         elif operator and is_foreign(exponent):
             return NotImplemented
         try:
-            base = _base(input, exponent)
-            return _power(base, exponent) if out is None else _power(base, exponent, out=out)
+            return _power(_base(input, exponent), exponent, **placed)
         except ValueError as error:
             if "negative integer powers" not in str(error):
                 raise
